@@ -1,0 +1,1 @@
+//! The binary unladen: scrape, keep, query, look.

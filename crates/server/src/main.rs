@@ -1,0 +1,6 @@
+//! The binary `unladen`.
+
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+fn main() {}

@@ -1,0 +1,53 @@
+//! What can go wrong in the store.
+
+use std::fmt;
+
+/// An error of the store: what could not be done, on which file, and why.
+#[derive(Debug)]
+pub struct Error {
+    kind: Kind,
+    context: String,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Io(std::io::Error),
+    Corrupt(String),
+}
+
+impl Error {
+    /// The disk refused.
+    #[cold]
+    pub fn io(context: impl Into<String>, error: std::io::Error) -> Self {
+        Error { kind: Kind::Io(error), context: context.into() }
+    }
+
+    /// The disk holds something else than what was written there.
+    #[cold]
+    pub fn corrupt(context: impl Into<String>, reason: impl Into<String>) -> Self {
+        Error { kind: Kind::Corrupt(reason.into()), context: context.into() }
+    }
+
+    /// Whether the data is damaged, as opposed to unreachable.
+    pub fn is_corrupt(&self) -> bool {
+        matches!(self.kind, Kind::Corrupt(_))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            Kind::Io(error) => write!(f, "{}: {error}", self.context),
+            Kind::Corrupt(reason) => write!(f, "{}: corrupt: {reason}", self.context),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.kind {
+            Kind::Io(error) => Some(error),
+            Kind::Corrupt(_) => None,
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What a query reads: series that match, and their samples run by run.
+//!
+//! [`Select`] is all that PromQL knows of the store. A series hands out its samples a chunk at a time
+//! into columns that the caller owns, so that reading a series of any length costs one buffer.
+
+use std::sync::Arc;
+
+use crate::histogram::FloatHistogram;
+use crate::labels::Labels;
+use crate::matcher::Matcher;
+
+/// Samples of one series in the order of time, as columns. Owned and reused by the reader.
+#[derive(Clone, Debug, Default)]
+pub struct Samples {
+    /// Milliseconds since the epoch, ascending.
+    pub timestamps: Vec<i64>,
+    /// Values; NaN where the sample is a histogram. Stale markers keep their bits.
+    pub values: Vec<f64>,
+    /// Empty while there are only floats; otherwise as long as the other columns.
+    pub histograms: Vec<Option<Arc<FloatHistogram>>>,
+}
+
+impl Samples {
+    /// Empties the columns and keeps their memory.
+    pub fn clear(&mut self) {
+        self.timestamps.clear();
+        self.values.clear();
+        self.histograms.clear();
+    }
+
+    /// The number of samples.
+    pub fn len(&self) -> usize {
+        self.timestamps.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.timestamps.is_empty()
+    }
+
+    /// Appends a float.
+    pub fn push(&mut self, timestamp: i64, value: f64) {
+        self.timestamps.push(timestamp);
+        self.values.push(value);
+        if !self.histograms.is_empty() {
+            self.histograms.push(None);
+        }
+    }
+
+    /// Appends a histogram.
+    pub fn push_histogram(&mut self, timestamp: i64, histogram: Arc<FloatHistogram>) {
+        self.histograms.resize(self.timestamps.len(), None);
+        self.timestamps.push(timestamp);
+        self.values.push(f64::NAN);
+        self.histograms.push(Some(histogram));
+    }
+
+    /// The histogram at `index`, if that sample is one.
+    pub fn histogram(&self, index: usize) -> Option<&Arc<FloatHistogram>> {
+        self.histograms.get(index).and_then(Option::as_ref)
+    }
+}
+
+/// Series that match, over a range of time.
+pub trait Select: Send + Sync {
+    /// The series with samples in `from..=to` (milliseconds) that pass all `matchers`, sorted by
+    /// their labels.
+    ///
+    /// # Errors
+    /// A block that cannot be read.
+    fn select(
+        &self,
+        matchers: &[Matcher],
+        from: i64,
+        to: i64,
+    ) -> Result<Vec<Box<dyn Series + '_>>, crate::Error>;
+}
+
+/// One selected series.
+pub trait Series: Send + Sync {
+    /// Its labels.
+    fn labels(&self) -> &Labels;
+
+    /// Starts reading its samples of the selected range from the first one.
+    fn cursor(&self) -> Box<dyn Cursor + '_>;
+}
+
+/// A place in a series' samples.
+pub trait Cursor: Send {
+    /// Appends the next run of samples to `samples`, in the order of time, without samples outside
+    /// the selected range; `false` when there are no more.
+    ///
+    /// # Errors
+    /// A chunk that cannot be decoded.
+    fn next(&mut self, samples: &mut Samples) -> Result<bool, crate::Error>;
+}

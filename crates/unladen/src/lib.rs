@@ -1,0 +1,1 @@
+//! The library a program links: instrument, collect, export.

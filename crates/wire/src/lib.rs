@@ -1,0 +1,1 @@
+//! Bytes that cross a process boundary, both directions; no I/O.
