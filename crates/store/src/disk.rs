@@ -1,11 +1,15 @@
 //! The one trait through which the store touches a disk.
 //!
-//! [`crate::disk::Directory`] is a real one; `testkit` has one in memory that tears, loses and
+//! [`Directory`] is a real one; `testkit` has one in memory that tears, loses and
 //! corrupts what was not synced. Paths are relative, `/`-separated, to the root that was opened.
+
+mod directory;
 
 use std::io;
 use std::ops::Deref;
 use std::sync::Arc;
+
+pub use directory::{Directory, Lock};
 
 /// Bytes of a file that stay readable as long as somebody holds them, also after the file is removed.
 pub type Bytes = Arc<dyn Deref<Target = [u8]> + Send + Sync>;
