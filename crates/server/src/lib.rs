@@ -1,1 +1,5 @@
 //! The binary unladen: scrape, keep, query, look.
+
+pub mod config;
+pub mod relabel;
+pub mod secret;
