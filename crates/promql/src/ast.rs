@@ -34,6 +34,32 @@ impl Query {
     pub fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.0 as usize]
     }
+
+    /// The type of a node's value. Cost: the depth of parentheses and signs around it.
+    pub fn value_type(&self, id: NodeId) -> ValueType {
+        let mut id = id;
+        loop {
+            return match &self.node(id).kind {
+                Kind::Number { .. } => ValueType::Scalar,
+                Kind::String(_) => ValueType::String,
+                Kind::VectorSelector(_) | Kind::Aggregate(_) => ValueType::Vector,
+                Kind::MatrixSelector { .. } | Kind::Subquery { .. } => ValueType::Matrix,
+                Kind::Call { function, .. } => function.returns,
+                Kind::Paren(expr) | Kind::Unary { expr, .. } => {
+                    id = *expr;
+                    continue;
+                }
+                Kind::Binary(binary) => {
+                    // Operators nest on the left; both sides must be scalars for a scalar.
+                    if self.value_type(binary.right) == ValueType::Vector {
+                        return ValueType::Vector;
+                    }
+                    id = binary.left;
+                    continue;
+                }
+            };
+        }
+    }
 }
 
 /// An expression and where it stands.
@@ -56,6 +82,18 @@ pub enum ValueType {
     Vector,
     /// A set of series with samples over a range: `range vector`.
     Matrix,
+}
+
+impl ValueType {
+    /// How errors call it.
+    pub fn documented(self) -> &'static str {
+        match self {
+            ValueType::Scalar => "scalar",
+            ValueType::String => "string",
+            ValueType::Vector => "instant vector",
+            ValueType::Matrix => "range vector",
+        }
+    }
 }
 
 /// What an expression is.

@@ -5,5 +5,16 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod annotations;
 pub mod ast;
+pub mod engine;
+pub mod error;
+mod evaluate;
 pub mod functions;
+mod number;
+pub mod value;
+
+pub use annotations::Annotations;
+pub use engine::{Cancel, Engine, Limits, Options, Outcome, Stats};
+pub use error::QueryError;
+pub use value::Value;
