@@ -35,30 +35,9 @@ impl Query {
         &self.nodes[id.0 as usize]
     }
 
-    /// The type of a node's value. Cost: the depth of parentheses and signs around it.
+    /// The type of a node's value.
     pub fn value_type(&self, id: NodeId) -> ValueType {
-        let mut id = id;
-        loop {
-            return match &self.node(id).kind {
-                Kind::Number { .. } => ValueType::Scalar,
-                Kind::String(_) => ValueType::String,
-                Kind::VectorSelector(_) | Kind::Aggregate(_) => ValueType::Vector,
-                Kind::MatrixSelector { .. } | Kind::Subquery { .. } => ValueType::Matrix,
-                Kind::Call { function, .. } => function.returns,
-                Kind::Paren(expr) | Kind::Unary { expr, .. } => {
-                    id = *expr;
-                    continue;
-                }
-                Kind::Binary(binary) => {
-                    // Operators nest on the left; both sides must be scalars for a scalar.
-                    if self.value_type(binary.right) == ValueType::Vector {
-                        return ValueType::Vector;
-                    }
-                    id = binary.left;
-                    continue;
-                }
-            };
-        }
+        self.node(id).value_type
     }
 }
 
@@ -67,6 +46,8 @@ impl Query {
 pub struct Node {
     /// Where it stands.
     pub span: Span,
+    /// The type of its value.
+    pub value_type: ValueType,
     /// What it is.
     pub kind: Kind,
 }
@@ -85,7 +66,17 @@ pub enum ValueType {
 }
 
 impl ValueType {
-    /// How errors call it.
+    /// The word that the HTTP API uses.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ValueType::Scalar => "scalar",
+            ValueType::String => "string",
+            ValueType::Vector => "vector",
+            ValueType::Matrix => "matrix",
+        }
+    }
+
+    /// The words of the documentation, which messages to people use.
     pub fn documented(self) -> &'static str {
         match self {
             ValueType::Scalar => "scalar",
@@ -178,7 +169,7 @@ pub enum RangeExtension {
 /// `offset` and `@`.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct TimeModifiers {
-    /// `offset`; looks back if positive.
+    /// `offset`; looks back if positive. An offset of zero is none.
     pub offset: Option<Duration>,
     /// `@`
     pub at: Option<At>,
@@ -263,6 +254,69 @@ pub enum BinaryOp {
     TrimLower,
 }
 
+impl BinaryOp {
+    /// The operator as it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            BinaryOp::Add => "+",
+            BinaryOp::Sub => "-",
+            BinaryOp::Mul => "*",
+            BinaryOp::Div => "/",
+            BinaryOp::Mod => "%",
+            BinaryOp::Pow => "^",
+            BinaryOp::Atan2 => "atan2",
+            BinaryOp::Equal => "==",
+            BinaryOp::NotEqual => "!=",
+            BinaryOp::Less => "<",
+            BinaryOp::LessEqual => "<=",
+            BinaryOp::Greater => ">",
+            BinaryOp::GreaterEqual => ">=",
+            BinaryOp::And => "and",
+            BinaryOp::Or => "or",
+            BinaryOp::Unless => "unless",
+            BinaryOp::TrimUpper => "</",
+            BinaryOp::TrimLower => ">/",
+        }
+    }
+
+    /// Whether it compares; the two trims do not.
+    pub fn is_comparison(self) -> bool {
+        matches!(
+            self,
+            BinaryOp::Equal
+                | BinaryOp::NotEqual
+                | BinaryOp::Less
+                | BinaryOp::LessEqual
+                | BinaryOp::Greater
+                | BinaryOp::GreaterEqual
+        )
+    }
+
+    /// `and`, `or`, `unless`.
+    pub fn is_set(self) -> bool {
+        matches!(self, BinaryOp::And | BinaryOp::Or | BinaryOp::Unless)
+    }
+
+    /// How strongly it binds; larger is stronger.
+    pub fn precedence(self) -> u8 {
+        match self {
+            BinaryOp::Or => 1,
+            BinaryOp::And | BinaryOp::Unless => 2,
+            BinaryOp::Equal
+            | BinaryOp::NotEqual
+            | BinaryOp::Less
+            | BinaryOp::LessEqual
+            | BinaryOp::Greater
+            | BinaryOp::GreaterEqual
+            | BinaryOp::TrimUpper
+            | BinaryOp::TrimLower => 3,
+            BinaryOp::Add | BinaryOp::Sub => 4,
+            BinaryOp::Mul | BinaryOp::Div | BinaryOp::Mod | BinaryOp::Atan2 => 5,
+            BinaryOp::Pow => 6,
+        }
+    }
+}
+
 /// A binary expression.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Binary {
@@ -289,6 +343,18 @@ pub enum Cardinality {
     OneToMany,
     /// Set operators.
     ManyToMany,
+}
+
+impl Cardinality {
+    /// The words that messages and the HTTP API use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Cardinality::OneToOne => "one-to-one",
+            Cardinality::ManyToOne => "many-to-one",
+            Cardinality::OneToMany => "one-to-many",
+            Cardinality::ManyToMany => "many-to-many",
+        }
+    }
 }
 
 /// `on`, `ignoring`, `group_left`, `group_right`, `fill`.
@@ -326,6 +392,46 @@ pub enum AggregateOp {
     Topk,
     Limitk,
     LimitRatio,
+}
+
+impl AggregateOp {
+    /// The operator as it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            AggregateOp::Avg => "avg",
+            AggregateOp::Bottomk => "bottomk",
+            AggregateOp::Count => "count",
+            AggregateOp::CountValues => "count_values",
+            AggregateOp::Group => "group",
+            AggregateOp::Max => "max",
+            AggregateOp::Min => "min",
+            AggregateOp::Quantile => "quantile",
+            AggregateOp::Stddev => "stddev",
+            AggregateOp::Stdvar => "stdvar",
+            AggregateOp::Sum => "sum",
+            AggregateOp::Topk => "topk",
+            AggregateOp::Limitk => "limitk",
+            AggregateOp::LimitRatio => "limit_ratio",
+        }
+    }
+
+    /// The type of the parameter in front of the vector, if there is one.
+    pub fn parameter(self) -> Option<ValueType> {
+        match self {
+            AggregateOp::Bottomk
+            | AggregateOp::Topk
+            | AggregateOp::Quantile
+            | AggregateOp::Limitk
+            | AggregateOp::LimitRatio => Some(ValueType::Scalar),
+            AggregateOp::CountValues => Some(ValueType::String),
+            _ => None,
+        }
+    }
+
+    /// Needs the feature `promql-experimental-functions`.
+    pub fn is_experimental(self) -> bool {
+        matches!(self, AggregateOp::Limitk | AggregateOp::LimitRatio)
+    }
 }
 
 /// An aggregation.

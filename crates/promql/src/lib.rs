@@ -15,6 +15,7 @@ mod number;
 pub mod value;
 
 pub use annotations::Annotations;
+pub use ast::Query;
 pub use engine::{Cancel, Engine, Limits, Options, Outcome, Stats};
 pub use error::QueryError;
 pub use value::Value;
