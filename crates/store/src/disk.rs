@@ -14,6 +14,9 @@ pub use directory::{Directory, Lock};
 /// Bytes of a file that stay readable as long as somebody holds them, also after the file is removed.
 pub type Bytes = Arc<dyn Deref<Target = [u8]> + Send + Sync>;
 
+/// Holds the lock of a [`Disk`] until it is dropped.
+pub type Held = Box<dyn std::any::Any + Send + Sync>;
+
 /// A directory tree.
 pub trait Disk: Send + Sync {
     /// Creates or truncates a file for appending.
@@ -40,6 +43,9 @@ pub trait Disk: Send + Sync {
     fn remove_dir(&self, path: &str) -> io::Result<()>;
     /// Makes the entries of a directory durable.
     fn sync_dir(&self, path: &str) -> io::Result<()>;
+    /// Takes the exclusive lock of the tree; it ends when the answer is dropped or the process dies.
+    /// [`io::ErrorKind::WouldBlock`] while somebody else has it.
+    fn lock(&self) -> io::Result<Held>;
 }
 
 /// A file being written.

@@ -13,6 +13,7 @@ pub struct Error {
 enum Kind {
     Io(std::io::Error),
     Corrupt(String),
+    Locked,
 }
 
 impl Error {
@@ -28,6 +29,17 @@ impl Error {
         Error { kind: Kind::Corrupt(reason.into()), context: context.into() }
     }
 
+    /// Somebody else works on the same directory.
+    #[cold]
+    pub fn locked(context: impl Into<String>) -> Self {
+        Error { kind: Kind::Locked, context: context.into() }
+    }
+
+    /// Whether another process holds the data directory.
+    pub fn is_locked(&self) -> bool {
+        matches!(self.kind, Kind::Locked)
+    }
+
     /// Whether the data is damaged, as opposed to unreachable.
     pub fn is_corrupt(&self) -> bool {
         matches!(self.kind, Kind::Corrupt(_))
@@ -39,6 +51,11 @@ impl fmt::Display for Error {
         match &self.kind {
             Kind::Io(error) => write!(f, "{}: {error}", self.context),
             Kind::Corrupt(reason) => write!(f, "{}: corrupt: {reason}", self.context),
+            Kind::Locked => write!(
+                f,
+                "{}: another process uses this data directory; stop it or choose another one",
+                self.context
+            ),
         }
     }
 }
@@ -47,7 +64,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.kind {
             Kind::Io(error) => Some(error),
-            Kind::Corrupt(_) => None,
+            Kind::Corrupt(_) | Kind::Locked => None,
         }
     }
 }

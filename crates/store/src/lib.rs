@@ -5,16 +5,23 @@
 //! append → head and journal → chunks → blocks → select.
 #![deny(unsafe_code)]
 
+pub mod db;
 pub mod disk;
 pub mod error;
+pub mod exemplar;
 pub mod histogram;
 pub mod labels;
 pub mod matcher;
 pub mod pattern;
 pub mod select;
 
+pub use db::{
+    Appender, Cardinality, Committed, Db, Maintained, Options, Querier, Recovery, Rejected,
+    SeriesId, Stats,
+};
 pub use disk::Disk;
 pub use error::Error;
+pub use exemplar::{Exemplar, SeriesExemplars};
 pub use histogram::FloatHistogram;
 pub use labels::{Labels, LabelsBuilder};
 pub use matcher::{MatchOp, Matcher};

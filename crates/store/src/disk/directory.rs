@@ -16,7 +16,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Bytes, Disk, File};
+use super::{Bytes, Disk, File, Held};
 
 /// A directory of the file system and all below it.
 #[derive(Clone, Debug)]
@@ -150,6 +150,10 @@ impl Disk for Directory {
 
     fn sync_dir(&self, path: &str) -> io::Result<()> {
         fs::File::open(self.resolve(path)?)?.sync_all()
+    }
+
+    fn lock(&self) -> io::Result<Held> {
+        Ok(Box::new(Directory::lock(self)?))
     }
 }
 
