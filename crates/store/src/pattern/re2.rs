@@ -211,7 +211,8 @@ impl<'a> Translator<'a> {
                     if end == ':' {
                         self.begin_group(text);
                     } else {
-                        self.out.push_str(text);
+                        // Without any flag the group says nothing, and Rust would refuse it.
+                        self.out.push_str(if any { text } else { "" });
                         if let Last::Repetition(atom, _) = self.last {
                             self.last = Last::Atom(atom);
                         }
