@@ -1,0 +1,60 @@
+# `make run` and `make test` are the two commands; the others are parts of them or measure something.
+
+CARGO ?= cargo
+# What `unladen serve` is given by `make run`: make run ARGS='--config.file=prometheus.yml'
+ARGS ?=
+
+.PHONY: run test page format lint unit browser fuzz compare-prometheus clean
+
+# Sets everything up and starts the server on port 9090, watching itself and this machine.
+run: page
+	$(CARGO) build --release --locked --bin unladen
+	./target/release/unladen serve $(ARGS)
+
+# Every check: formatting, lints, all tests, the page in a real browser.
+test: setup-test format lint unit browser
+
+.PHONY: setup-run setup-test
+setup-run:
+	@./setup run
+setup-test:
+	@./setup test
+
+# The web page, which is built into the binary. Builds only when its sources are newer.
+page: ui/dist/index.html
+ui/dist/index.html: ui/node_modules/.installed $(shell find ui/src ui/index.html ui/vite.config.ts ui/public -type f 2>/dev/null)
+	cd ui && npm run --silent build
+ui/node_modules/.installed: ui/package.json ui/package-lock.json | setup-run
+	cd ui && npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+format:
+	$(CARGO) fmt --all --check
+
+lint: page
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	cd ui && npm run --silent check
+
+unit: page
+	$(CARGO) test --workspace --locked
+	cd ui && npm run --silent test
+
+# Chromium drives the page of a server that watches itself and this machine.
+browser: page
+	$(CARGO) build --locked --bin unladen
+	cd ui && npm run --silent test:browser
+
+# Every fuzz target for a minute each: make fuzz SECONDS=60
+SECONDS ?= 60
+fuzz:
+	./fuzz/run all $(SECONDS)
+
+# unladen and Prometheus 3 side by side on the same targets and rules; builds Prometheus from its module.
+compare-prometheus: page
+	$(CARGO) build --release --locked --bin unladen
+	./bench/peers/build
+	cd bench && $(CARGO) run --release --locked --bin compare-prometheus
+
+clean:
+	$(CARGO) clean
+	rm -rf ui/dist ui/node_modules bench/target bench/bin bench/out fuzz/target
