@@ -11,11 +11,15 @@ pub mod engine;
 pub mod error;
 mod evaluate;
 pub mod functions;
+mod lexer;
 mod number;
+pub mod parser;
+pub mod quote;
 pub mod value;
 
 pub use annotations::Annotations;
 pub use ast::Query;
 pub use engine::{Cancel, Engine, Limits, Options, Outcome, Stats};
 pub use error::QueryError;
+pub use parser::{MAX_DEPTH, ParseError, ParseOptions, parse, parse_selector, parse_with};
 pub use value::Value;
