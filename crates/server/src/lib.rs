@@ -1,5 +1,6 @@
 //! The binary unladen: scrape, keep, query, look.
 
 pub mod config;
+pub mod http_client;
 pub mod relabel;
 pub mod secret;

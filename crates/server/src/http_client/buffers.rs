@@ -1,0 +1,139 @@
+//! Buffers for bodies: lent to whoever is reading one, bounded together.
+//!
+//! A target that is idle holds no buffer. As many buffers exist as answers are on their way at once;
+//! they keep their memory between answers, and give it back when it was unusually much.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+
+use super::Error;
+use super::inflate::Inflater;
+
+/// A returned buffer that has grown beyond this gives its memory back.
+const KEEP_BYTES: usize = 16 << 20;
+
+/// Returned buffers beyond this number are freed.
+const KEEP_COUNT: usize = 64;
+
+/// All bodies being read together, unless said otherwise.
+pub const DEFAULT_BUDGET: usize = 2 << 30;
+
+/// The buffers that wait for the next answer, and the bytes that all of them may hold.
+pub struct Buffers {
+    waiting: Mutex<Vec<Buffer>>,
+    held: AtomicUsize,
+    budget: usize,
+}
+
+/// Room for one answer: as it came, and inflated.
+#[derive(Default)]
+pub(super) struct Buffer {
+    /// Head and body as they came from the wire.
+    pub(super) raw: Vec<u8>,
+    /// The inflated body.
+    pub(super) inflated: Vec<u8>,
+    pub(super) inflater: Inflater,
+}
+
+impl Buffers {
+    /// Buffers that hold at most `budget` bytes together.
+    pub fn new(budget: usize) -> Arc<Self> {
+        Arc::new(Buffers { waiting: Mutex::new(Vec::new()), held: AtomicUsize::new(0), budget })
+    }
+
+    /// Bytes that all buffers hold, lent and waiting.
+    pub fn held(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
+    }
+
+    /// Takes a buffer. Steady: allocates only when all are lent.
+    pub(super) fn take(self: &Arc<Self>) -> Lent {
+        let buffer = self.waiting.lock().pop().unwrap_or_default();
+        Lent { accounted: buffer.bytes(), buffer, home: self.clone() }
+    }
+}
+
+impl Buffer {
+    fn bytes(&self) -> usize {
+        self.raw.capacity() + self.inflated.capacity()
+    }
+}
+
+/// A buffer on loan; comes back when dropped, also when the scrape that had it is cancelled.
+pub(super) struct Lent {
+    pub(super) buffer: Buffer,
+    accounted: usize,
+    home: Arc<Buffers>,
+}
+
+impl Lent {
+    /// Makes room for `more` bytes in the raw buffer, doubling it, within the budget.
+    pub(super) fn reserve_raw(&mut self, more: usize) -> Result<(), Error> {
+        let room = self.buffer.raw.capacity() - self.buffer.raw.len();
+        if room >= more {
+            return Ok(());
+        }
+        let grow = more.max(self.buffer.raw.capacity());
+        self.account(grow)?;
+        self.buffer.raw.reserve_exact(grow.max(more));
+        self.settle();
+        Ok(())
+    }
+
+    /// Makes the buffer for inflated bytes `size` bytes long, within the budget.
+    pub(super) fn resize_inflated(&mut self, size: usize) -> Result<(), Error> {
+        let missing = size.saturating_sub(self.buffer.inflated.capacity());
+        if missing > 0 {
+            self.account(missing)?;
+        }
+        self.buffer.inflated.resize(size, 0);
+        self.settle();
+        Ok(())
+    }
+
+    fn account(&mut self, more: usize) -> Result<(), Error> {
+        let before = self.home.held.fetch_add(more, Ordering::Relaxed);
+        if before.saturating_add(more) > self.home.budget {
+            self.home.held.fetch_sub(more, Ordering::Relaxed);
+            return Err(Error::budget(self.home.budget));
+        }
+        self.accounted += more;
+        Ok(())
+    }
+
+    /// Corrects the account by what the allocator really gave.
+    fn settle(&mut self) {
+        let bytes = self.buffer.bytes();
+        if bytes > self.accounted {
+            self.home.held.fetch_add(bytes - self.accounted, Ordering::Relaxed);
+        } else {
+            self.home.held.fetch_sub(self.accounted - bytes, Ordering::Relaxed);
+        }
+        self.accounted = bytes;
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        if buffer.raw.capacity() > KEEP_BYTES {
+            buffer.raw = Vec::new();
+        }
+        if buffer.inflated.capacity() > KEEP_BYTES {
+            buffer.inflated = Vec::new();
+        }
+        buffer.raw.clear();
+        let mut waiting = self.home.waiting.lock();
+        let kept = if waiting.len() < KEEP_COUNT {
+            let kept = buffer.bytes();
+            waiting.push(buffer);
+            kept
+        } else {
+            0
+        };
+        drop(waiting);
+        self.home.held.fetch_sub(self.accounted - kept, Ordering::Relaxed);
+    }
+}
