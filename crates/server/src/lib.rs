@@ -3,4 +3,5 @@
 pub mod config;
 pub mod http_client;
 pub mod relabel;
+pub mod scrape;
 pub mod secret;

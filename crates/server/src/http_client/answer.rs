@@ -79,7 +79,9 @@ pub(super) async fn read_head(
                 let error = if had == 0 {
                     Error::closed("connection closed before any answer")
                 } else {
-                    Error::closed(format!("connection closed in the middle of the head ({had} bytes)"))
+                    Error::closed(format!(
+                        "connection closed in the middle of the head ({had} bytes)"
+                    ))
                 };
                 return Err(NoHead { error, before_any_byte: had == 0 });
             }
@@ -104,7 +106,9 @@ pub(super) async fn read_head(
             }
         }
         if lent.buffer.raw.len() > MOST_HEAD {
-            return Err(fatal(Error::protocol(format!("its head is longer than {MOST_HEAD} bytes"))));
+            return Err(fatal(Error::protocol(format!(
+                "its head is longer than {MOST_HEAD} bytes"
+            ))));
         }
     }
 }
@@ -201,7 +205,8 @@ pub(super) async fn read_body(
                 // The promised length is taken in doubling steps: a liar must send what he promises.
                 let missing = end - lent.buffer.raw.len();
                 lent.reserve_raw(missing.min(lent.buffer.raw.len().max(READ_STEP)))?;
-                let read = fill(stream, lent).await.map_err(|stopped| stopped.in_body(lent, start))?;
+                let read =
+                    fill(stream, lent).await.map_err(|stopped| stopped.in_body(lent, start))?;
                 head.received = lent.buffer.raw.len() - start;
                 if read == 0 {
                     let had = lent.buffer.raw.len() - start;
@@ -227,7 +232,8 @@ pub(super) async fn read_body(
             }
         },
         Framing::Chunked => {
-            let mut chunks = Chunks { start, decoded: start, next: start, left: 0, state: State::Size };
+            let mut chunks =
+                Chunks { start, decoded: start, next: start, left: 0, state: State::Size };
             loop {
                 if chunks.decode(&mut lent.buffer.raw)? {
                     if chunks.next < lent.buffer.raw.len() {
@@ -239,7 +245,8 @@ pub(super) async fn read_body(
                 if chunks.decoded - start >= most {
                     return Err(limit_error());
                 }
-                let read = fill(stream, lent).await.map_err(|stopped| stopped.in_body(lent, start))?;
+                let read =
+                    fill(stream, lent).await.map_err(|stopped| stopped.in_body(lent, start))?;
                 if read == 0 {
                     return Err(Error::closed(format!(
                         "connection closed in the middle of the body ({} bytes, the last chunk is \
@@ -334,7 +341,9 @@ impl Chunks {
                             self.state = if size == 0 { State::Trailers } else { State::Data };
                         }
                         State::DataEnd if line.is_empty() => self.state = State::Size,
-                        State::DataEnd => return Err(self.broken("a chunk is longer than its size")),
+                        State::DataEnd => {
+                            return Err(self.broken("a chunk is longer than its size"));
+                        }
                         _ if line.is_empty() => self.state = State::Done,
                         _ => {}
                     }
@@ -374,7 +383,8 @@ mod tests {
 
     #[test]
     fn chunks_come_together_however_they_are_cut() {
-        let wire = b"HEAD5\r\nhello\r\n1;x=\"y\"\r\n \r\n00a\nworld 1234\r\n0\r\nTrailer: x\r\n\r\n";
+        let wire =
+            b"HEAD5\r\nhello\r\n1;x=\"y\"\r\n \r\n00a\nworld 1234\r\n0\r\nTrailer: x\r\n\r\n";
         for cut in 1..wire.len() {
             let mut raw = wire[..4].to_vec();
             let mut chunks = Chunks { start: 4, decoded: 4, next: 4, left: 0, state: State::Size };

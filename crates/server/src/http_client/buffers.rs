@@ -51,7 +51,7 @@ impl Buffers {
     /// Takes a buffer. Steady: allocates only when all are lent.
     pub(super) fn take(self: &Arc<Self>) -> Lent {
         let buffer = self.waiting.lock().pop().unwrap_or_default();
-        Lent { accounted: buffer.bytes(), buffer, home: self.clone() }
+        Lent { accounted: buffer.bytes(), set_aside: 0, buffer, home: self.clone() }
     }
 }
 
@@ -65,10 +65,24 @@ impl Buffer {
 pub(super) struct Lent {
     pub(super) buffer: Buffer,
     accounted: usize,
+    /// The capacity of the raw buffer while it is taken out.
+    set_aside: usize,
     home: Arc<Buffers>,
 }
 
 impl Lent {
+    /// Takes the raw buffer out, to be read while the other one is written.
+    pub(super) fn take_raw(&mut self) -> Vec<u8> {
+        self.set_aside = self.buffer.raw.capacity();
+        std::mem::take(&mut self.buffer.raw)
+    }
+
+    /// Puts it back.
+    pub(super) fn put_raw(&mut self, raw: Vec<u8>) {
+        self.buffer.raw = raw;
+        self.set_aside = 0;
+    }
+
     /// Makes room for `more` bytes in the raw buffer, doubling it, within the budget.
     pub(super) fn reserve_raw(&mut self, more: usize) -> Result<(), Error> {
         let room = self.buffer.raw.capacity() - self.buffer.raw.len();
@@ -105,7 +119,7 @@ impl Lent {
 
     /// Corrects the account by what the allocator really gave.
     fn settle(&mut self) {
-        let bytes = self.buffer.bytes();
+        let bytes = self.buffer.bytes() + self.set_aside;
         if bytes > self.accounted {
             self.home.held.fetch_add(bytes - self.accounted, Ordering::Relaxed);
         } else {
@@ -117,6 +131,7 @@ impl Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
+        self.settle();
         let mut buffer = std::mem::take(&mut self.buffer);
         if buffer.raw.capacity() > KEEP_BYTES {
             buffer.raw = Vec::new();

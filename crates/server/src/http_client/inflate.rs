@@ -130,7 +130,7 @@ fn gunzip_streaming(
     bound: usize,
 ) -> Result<(), Failure> {
     let mut length = 0;
-    let raw = std::mem::take(&mut lent.buffer.raw);
+    let raw = lent.take_raw();
     let result = {
         let mut decoder = flate2::bufread::MultiGzDecoder::new(&raw[body]);
         loop {
@@ -153,7 +153,7 @@ fn gunzip_streaming(
             }
         }
     };
-    lent.buffer.raw = raw;
+    lent.put_raw(raw);
     lent.buffer.inflated.truncate(length);
     result
 }
@@ -176,7 +176,7 @@ fn unzstd(lent: &mut Lent, body: std::ops::Range<usize>, bound: usize) -> Result
         context
     });
     let _ = context.reset(zstd_safe::ResetDirective::SessionOnly);
-    let raw = std::mem::take(&mut lent.buffer.raw);
+    let raw = lent.take_raw();
     let mut length = 0;
     let result = {
         let mut input = zstd_safe::InBuffer::around(&raw[body]);
@@ -215,7 +215,7 @@ fn unzstd(lent: &mut Lent, body: std::ops::Range<usize>, bound: usize) -> Result
             }
         }
     };
-    lent.buffer.raw = raw;
+    lent.put_raw(raw);
     lent.buffer.inflater.zstd = Some(context);
     lent.buffer.inflated.truncate(length);
     result

@@ -102,7 +102,11 @@ impl Client {
             for (sensitive, value) in plain.chain(secret) {
                 let mut line = String::new();
                 push_header(&mut line, name, value)?;
-                headers.push(Header { sensitive, name: name.clone(), value: HeaderText::Line(line) });
+                headers.push(Header {
+                    sensitive,
+                    name: name.clone(),
+                    value: HeaderText::Line(line),
+                });
             }
             for file in &values.files {
                 let value = HeaderText::File(file.clone());
@@ -249,7 +253,11 @@ pub struct Answer {
 impl Answer {
     /// The inflated body.
     pub fn body(&self) -> &[u8] {
-        if self.inflated { &self.lent.buffer.inflated } else { &self.lent.buffer.raw[self.body.clone()] }
+        if self.inflated {
+            &self.lent.buffer.inflated
+        } else {
+            &self.lent.buffer.raw[self.body.clone()]
+        }
     }
 
     /// Bytes of the body as it came.
@@ -297,12 +305,15 @@ impl Session {
         let work = self.follow(client, buffers, get, &mut stage);
         match tokio::time::timeout(get.timeout, work).await {
             Ok(answer) => answer,
-            Err(_) => Err(Error::timeout(get.timeout, match stage {
-                Stage::Connecting => "still connecting".to_owned(),
-                Stage::Writing => "still sending the request".to_owned(),
-                Stage::Waiting => "no complete head of an answer yet".to_owned(),
-                Stage::Body => format!("{} bytes of the body had come", self.head.received),
-            })),
+            Err(_) => Err(Error::timeout(
+                get.timeout,
+                match stage {
+                    Stage::Connecting => "still connecting".to_owned(),
+                    Stage::Writing => "still sending the request".to_owned(),
+                    Stage::Waiting => "no complete head of an answer yet".to_owned(),
+                    Stage::Body => format!("{} bytes of the body had come", self.head.received),
+                },
+            )),
         }
     }
 
@@ -456,7 +467,8 @@ impl Session {
             (true, _) => get.body_limit.map(|limit| limit.saturating_add(1024)),
             (false, _) => Some(MOST_UNWANTED),
         };
-        let body = match answer::read_body(&mut kept.stream, &mut lent, &mut self.head, limit).await {
+        let body = match answer::read_body(&mut kept.stream, &mut lent, &mut self.head, limit).await
+        {
             Ok(body) => {
                 if self.head.keep_alive {
                     self.kept[slot] = Some(kept);

@@ -80,7 +80,8 @@ impl Via {
         let mut credentials = String::new();
         if !url.username().is_empty() || url.password().is_some() {
             let decode = |text| percent_encoding::percent_decode_str(text).decode_utf8_lossy();
-            let pair = format!("{}:{}", decode(url.username()), decode(url.password().unwrap_or("")));
+            let pair =
+                format!("{}:{}", decode(url.username()), decode(url.password().unwrap_or("")));
             let encoded = base64::engine::general_purpose::STANDARD.encode(pair);
             credentials = format!("Proxy-Authorization: Basic {encoded}\r\n");
         }
@@ -145,9 +146,10 @@ impl Exceptions {
             return true;
         }
         self.all
-            || self.rules.iter().any(|(whom, only)| {
-                only.is_none_or(|only| only == port) && whom.is(host, address)
-            })
+            || self
+                .rules
+                .iter()
+                .any(|(whom, only)| only.is_none_or(|only| only == port) && whom.is(host, address))
     }
 }
 
@@ -199,8 +201,9 @@ mod tests {
 
     #[test]
     fn exceptions_cover_what_go_covers() {
-        let exceptions =
-            Exceptions::parse("a.example, .b.example,*.c.example,10.1.0.0/16,192.0.2.1,d.example:81,[2001:db8::1]:9");
+        let exceptions = Exceptions::parse(
+            "a.example, .b.example,*.c.example,10.1.0.0/16,192.0.2.1,d.example:81,[2001:db8::1]:9",
+        );
         let cases = [
             ("a.example", 80, true),
             ("x.a.example", 80, true),

@@ -96,7 +96,11 @@ pub(super) async fn connect(
 ) -> Result<Stream, Error> {
     let Some(via) = via else {
         let socket = connect_tcp(endpoint, timeout).await?;
-        return if endpoint.tls { start_tls(socket, endpoint, connector).await } else { Ok(socket) };
+        return if endpoint.tls {
+            start_tls(socket, endpoint, connector).await
+        } else {
+            Ok(socket)
+        };
     };
     let mut stream = connect_tcp(&via.endpoint, timeout).await?;
     if via.endpoint.tls {

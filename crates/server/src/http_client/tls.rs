@@ -57,8 +57,9 @@ impl Connector {
     /// The name to expect in the certificate of `host`.
     pub(super) fn server_name(&self, host: &str) -> Result<ServerName<'static>, Error> {
         let name = self.options.server_name.as_deref().unwrap_or(host);
-        ServerName::try_from(name.to_owned())
-            .map_err(|_| Error::tls(host, format!("{name:?} is no name that a certificate can have")))
+        ServerName::try_from(name.to_owned()).map_err(|_| {
+            Error::tls(host, format!("{name:?} is no name that a certificate can have"))
+        })
     }
 
     /// The configuration for a new connection. Reads the files; allocates.
@@ -102,7 +103,8 @@ impl Connector {
             Some((certificate, key)) => {
                 let (certificate_source, key_source) =
                     self.options.identity.as_ref().expect("the texts were read from it");
-                let chain = certificates(certificate, &described(Some(certificate_source), "cert"))?;
+                let chain =
+                    certificates(certificate, &described(Some(certificate_source), "cert"))?;
                 let where_key = described(Some(key_source), "key");
                 let key = PrivateKeyDer::from_pem_slice(key.as_bytes())
                     .map_err(|error| Error::options(format!("tls_config: {where_key}: {error}")))?;

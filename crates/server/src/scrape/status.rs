@@ -1,0 +1,121 @@
+//! What scraping looks like from outside, at one moment: for the API and the page.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use store::Labels;
+use wire::exposition::Kind;
+
+use super::metadata::Families;
+
+/// Every pool, by name.
+#[derive(Clone, Debug, Default)]
+pub struct Status {
+    /// One for each job of the configuration.
+    pub pools: BTreeMap<String, PoolStatus>,
+}
+
+/// One job.
+#[derive(Clone, Debug, Default)]
+pub struct PoolStatus {
+    /// Targets that are scraped, sorted by URL, then by labels.
+    pub active: Vec<TargetStatus>,
+    /// Targets that relabelling dropped, as many of them as `keep_dropped_targets` allows.
+    pub dropped: Vec<DroppedTarget>,
+    /// How many were dropped in all.
+    pub dropped_count: usize,
+    /// Targets that cannot be made from what was discovered, with the reason; bounded.
+    pub invalid: Vec<String>,
+}
+
+/// A target that is scraped.
+#[derive(Clone, Debug)]
+pub struct TargetStatus {
+    /// Its labels before relabelling.
+    pub discovered_labels: Labels,
+    /// Its labels: those that its series get.
+    pub labels: Labels,
+    /// The job's name in the configuration.
+    pub scrape_pool: Arc<str>,
+    /// What is fetched.
+    pub scrape_url: Arc<str>,
+    /// Why the last scrape failed.
+    pub last_error: Option<Arc<str>>,
+    /// The start of the last scrape, in milliseconds since 1970; `None` before the first.
+    pub last_scrape_ms: Option<i64>,
+    /// How long the last scrape took.
+    pub last_scrape_duration: Duration,
+    /// Whether the last scrape worked.
+    pub health: Health,
+    /// From scrape to scrape, as Prometheus writes durations.
+    pub scrape_interval: Arc<str>,
+    /// For one scrape, as Prometheus writes durations.
+    pub scrape_timeout: Arc<str>,
+    /// Samples of the last scrape, before and after relabelling.
+    pub samples_scraped: u64,
+    /// Samples of the last scrape after relabelling.
+    pub samples_post_relabel: u64,
+    /// Bytes of the last body, inflated.
+    pub body_bytes: u64,
+    /// Bytes of the last body as they were transferred.
+    pub transferred_bytes: u64,
+    pub(super) families: Arc<Families>,
+}
+
+impl TargetStatus {
+    /// What the target says about its metrics, in the order of the names. Copies.
+    pub fn metadata(&self) -> Vec<Metadata> {
+        self.families.list()
+    }
+
+    /// What the target says about one metric family.
+    pub fn metadata_of(&self, family: &str) -> Option<Metadata> {
+        self.families.get(family)
+    }
+}
+
+/// A target that relabelling dropped.
+#[derive(Clone, Debug)]
+pub struct DroppedTarget {
+    /// Its labels before relabelling.
+    pub discovered_labels: Labels,
+    /// The job's name in the configuration.
+    pub scrape_pool: Arc<str>,
+}
+
+/// Whether a target answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Health {
+    /// Not scraped yet.
+    #[default]
+    Unknown,
+    /// The last scrape worked.
+    Up,
+    /// The last scrape failed.
+    Down,
+}
+
+impl Health {
+    /// As the API writes it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Health::Unknown => "unknown",
+            Health::Up => "up",
+            Health::Down => "down",
+        }
+    }
+}
+
+/// What a target says about a metric family.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Metadata {
+    /// The family's name.
+    pub family: Arc<str>,
+    /// Its type.
+    pub kind: Kind,
+    /// What it is about.
+    pub help: Arc<str>,
+    /// What it is counted in.
+    pub unit: Arc<str>,
+}
