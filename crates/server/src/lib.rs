@@ -1,7 +1,9 @@
 //! The binary unladen: scrape, keep, query, look.
 
 pub mod config;
+pub mod duration;
 pub mod http_client;
 pub mod relabel;
 pub mod scrape;
 pub mod secret;
+pub mod size;

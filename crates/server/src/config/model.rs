@@ -273,7 +273,7 @@ pub enum Discovery {
     /// The targets stand in files, which are watched.
     File(FileDiscovery),
     /// The targets are fetched.
-    Http(HttpDiscovery),
+    Http(Box<HttpDiscovery>),
 }
 
 /// Targets that share labels.

@@ -7,39 +7,43 @@
 use std::ops::Range;
 
 use store::Labels;
+use store::pattern::Captures;
 
 /// Buffers for relabelling, kept from one label set to the next.
 #[derive(Default)]
 pub struct Scratch {
     /// The emptied list of the last label set; its capacity is what counts.
     entries: Vec<Entry<'static>>,
+    /// Every name and value that a rule wrote, one after the other.
+    arena: String,
     pub(super) buffers: Buffers,
 }
 
 /// What rules need besides the labels.
 #[derive(Default)]
 pub(super) struct Buffers {
-    /// Every name and value that a rule wrote, one after the other.
-    pub(super) arena: String,
     /// The joined source labels of the current rule.
     pub(super) joined: String,
-    /// A label's name that a rule has put together.
+    /// The names that a rule has put together.
     pub(super) name: String,
-    /// A label's value that a rule has put together.
+    /// The values that a rule has put together.
     pub(super) value: String,
+    /// Where each of the names and values that `labelmap` writes ends.
+    pub(super) copies: Vec<(usize, usize)>,
+    pub(super) captures: Captures,
 }
 
 type Entry<'a> = (Text<'a>, Text<'a>);
 
 /// A text of the input, or a piece of the arena.
 #[derive(Clone)]
-pub(super) enum Text<'a> {
+enum Text<'a> {
     Lent(&'a str),
     Own(Range<usize>),
 }
 
 impl<'a> Text<'a> {
-    pub(super) fn get<'t>(&'t self, arena: &'t str) -> &'t str
+    fn get<'t>(&'t self, arena: &'t str) -> &'t str
     where
         'a: 't,
     {
@@ -58,7 +62,7 @@ impl Scratch {
 
     /// An empty label set that works on these buffers. Steady: does not allocate.
     pub fn start<'a>(&mut self) -> LabelSet<'a, '_> {
-        self.buffers.arena.clear();
+        self.arena.clear();
         // An empty list of one lifetime becomes one of another: nothing is in it, so nothing is
         // converted, and collecting a list's own iterator keeps its memory.
         let entries = std::mem::take(&mut self.entries)
@@ -71,7 +75,7 @@ impl Scratch {
     /// Bytes that the buffers hold on to.
     pub fn memory_usage(&self) -> usize {
         self.entries.capacity() * size_of::<Entry<'_>>()
-            + self.buffers.arena.capacity()
+            + self.arena.capacity()
             + self.buffers.joined.capacity()
             + self.buffers.name.capacity()
             + self.buffers.value.capacity()
@@ -80,9 +84,9 @@ impl Scratch {
 
 /// A label set on its way through the rules: sorted by name, no duplicates, no empty values.
 pub struct LabelSet<'a, 's> {
-    pub(super) entries: Vec<Entry<'a>>,
+    entries: Vec<Entry<'a>>,
     pub(super) home: &'s mut Scratch,
-    pub(super) changed: bool,
+    changed: bool,
 }
 
 impl<'a> LabelSet<'a, '_> {
@@ -103,7 +107,7 @@ impl<'a> LabelSet<'a, '_> {
     pub fn set(&mut self, name: &str, value: &str) {
         let place = self.find(name);
         if let Ok(at) = place
-            && self.entries[at].1.get(&self.home.buffers.arena) == value
+            && self.entries[at].1.get(&self.home.arena) == value
         {
             return;
         }
@@ -135,7 +139,7 @@ impl<'a> LabelSet<'a, '_> {
 
     /// Keeps the labels for which `keep` says so.
     pub fn retain(&mut self, mut keep: impl FnMut(&str, &str) -> bool) {
-        let arena = &self.home.buffers.arena;
+        let arena = &self.home.arena;
         let before = self.entries.len();
         self.entries.retain(|(name, value)| keep(name.get(arena), value.get(arena)));
         self.changed |= self.entries.len() != before;
@@ -144,12 +148,12 @@ impl<'a> LabelSet<'a, '_> {
     /// The value of a label; `None` is the same as empty.
     pub fn get(&self, name: &str) -> Option<&str> {
         let at = self.find(name).ok()?;
-        Some(self.entries[at].1.get(&self.home.buffers.arena))
+        Some(self.entries[at].1.get(&self.home.arena))
     }
 
     /// The labels in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        let arena = &self.home.buffers.arena;
+        let arena = &self.home.arena;
         self.entries.iter().map(move |(name, value)| (name.get(arena), value.get(arena)))
     }
 
@@ -173,8 +177,8 @@ impl<'a> LabelSet<'a, '_> {
         Labels::from_pairs(self.iter())
     }
 
-    pub(super) fn find(&self, name: &str) -> Result<usize, usize> {
-        let arena = &self.home.buffers.arena;
+    fn find(&self, name: &str) -> Result<usize, usize> {
+        let arena = &self.home.arena;
         // Labels arrive sorted from most sources, so the end is tried first.
         match self.entries.last() {
             None => return Err(0),
@@ -185,7 +189,7 @@ impl<'a> LabelSet<'a, '_> {
     }
 
     fn place(&mut self, place: Result<usize, usize>, name: Text<'a>, value: Text<'a>) {
-        let empty = value.get(&self.home.buffers.arena).is_empty();
+        let empty = value.get(&self.home.arena).is_empty();
         match place {
             Ok(at) if empty => drop(self.entries.remove(at)),
             Ok(at) => self.entries[at].1 = value,
@@ -195,7 +199,7 @@ impl<'a> LabelSet<'a, '_> {
     }
 
     fn keep(&mut self, text: &str) -> Text<'a> {
-        let arena = &mut self.home.buffers.arena;
+        let arena = &mut self.home.arena;
         let start = arena.len();
         arena.push_str(text);
         Text::Own(start..arena.len())
