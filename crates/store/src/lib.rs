@@ -5,6 +5,7 @@
 //! append → head and journal → chunks → blocks → select.
 #![deny(unsafe_code)]
 
+pub mod block;
 pub mod chunk;
 pub mod db;
 pub mod disk;

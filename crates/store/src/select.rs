@@ -3,6 +3,8 @@
 //! [`Select`] is all that PromQL knows of the store. A series hands out its samples a chunk at a time
 //! into columns that the caller owns, so that reading a series of any length costs one buffer.
 
+pub mod merge;
+
 use std::sync::Arc;
 
 use crate::histogram::FloatHistogram;
@@ -53,6 +55,26 @@ impl Samples {
         self.timestamps.push(timestamp);
         self.values.push(f64::NAN);
         self.histograms.push(Some(histogram));
+    }
+
+    /// Drops the samples from `length` on.
+    pub fn truncate(&mut self, length: usize) {
+        self.timestamps.truncate(length);
+        self.values.truncate(length);
+        self.histograms.truncate(length);
+    }
+
+    /// Appends the samples of `other` at these places.
+    pub fn extend_from(&mut self, other: &Samples, places: std::ops::Range<usize>) {
+        let before = self.timestamps.len();
+        self.timestamps.extend_from_slice(&other.timestamps[places.clone()]);
+        self.values.extend_from_slice(&other.values[places.clone()]);
+        if !other.histograms.is_empty() {
+            self.histograms.resize(before, None);
+            self.histograms.extend_from_slice(&other.histograms[places]);
+        } else if !self.histograms.is_empty() {
+            self.histograms.resize(self.timestamps.len(), None);
+        }
     }
 
     /// The histogram at `index`, if that sample is one.
