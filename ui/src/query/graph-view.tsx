@@ -1,0 +1,130 @@
+/** A panel's graph and legend with what they share: colours, hidden series, the series pointed at. */
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type { Loaded } from '../api/use-answer.ts';
+import { formatTime } from '../format.ts';
+import { ColorBook, seriesColor } from '../palette.ts';
+import { Notice } from '../shell/notice.tsx';
+import { guessUnit } from '../unit.ts';
+import type { PanelState } from '../url-state.ts';
+import { Chart } from './chart.tsx';
+import { Legend } from './legend.tsx';
+import type { GraphAnswer } from './run.ts';
+
+interface Props {
+  readonly graph: Loaded<GraphAnswer>;
+  readonly panel: PanelState;
+  readonly settings: { readonly utc: boolean; readonly dark: boolean };
+  readonly onZoom: (start: number, end: number) => void;
+  readonly onZoomOut: () => void;
+  readonly onTable: () => void;
+}
+
+const NONE: ReadonlySet<string> = new Set();
+
+export function GraphView({ graph, panel, settings, onZoom, onZoomOut, onTable }: Props) {
+  const { utc, dark } = settings;
+  const answer = graph.value;
+  const [hidden, setHidden] = useState(NONE);
+  const [fromLegend, setFromLegend] = useState<string | null>(null);
+  const [fromChart, setFromChart] = useState<string | null>(null);
+  const book = useRef({ expr: '', colors: new ColorBook() });
+  const expr = answer?.expr ?? '';
+  if (book.current.expr !== expr) book.current = { expr, colors: new ColorBook() };
+  useEffect(() => {
+    setHidden(NONE);
+    setFromLegend(null);
+    setFromChart(null);
+  }, [expr]);
+
+  const lines = useMemo(
+    () =>
+      (answer?.grid.lines ?? []).map((line) => ({
+        ...line,
+        color: seriesColor(book.current.colors.numberOf(line.key), dark),
+      })),
+    [answer, dark],
+  );
+  const visible = useMemo(
+    () => (hidden.size === 0 ? lines : lines.filter((line) => !hidden.has(line.key))),
+    [lines, hidden],
+  );
+  const unit = useMemo(() => guessUnit(expr), [expr]);
+
+  if (answer === null) return <div class="chart-space" aria-busy={graph.loading} />;
+  if (lines.length === 0) {
+    return <EmptyGraph answer={answer} utc={utc} onTable={onTable} onZoomOut={onZoomOut} />;
+  }
+  const span = `${formatTime(answer.start * 1000, utc, true)} to ${formatTime(answer.end * 1000, utc, true)}`;
+  return (
+    <>
+      {answer.grid.histograms > 0 && (
+        <Notice kind="info">
+          {answer.grid.histograms} of the series are native histograms, which lines cannot show.{' '}
+          <button class="link" onClick={onTable}>
+            See them in the table
+          </button>
+        </Notice>
+      )}
+      <div class={graph.error === null ? '' : 'outdated'}>
+        <Chart
+          times={answer.grid.times}
+          lines={visible}
+          start={answer.start}
+          end={answer.end}
+          stacked={panel.stacked}
+          unit={unit}
+          utc={utc}
+          dark={dark}
+          label={`Graph of ${lines.length} series of ${expr}, ${span}`}
+          highlight={fromLegend}
+          onPoint={setFromChart}
+          onZoom={onZoom}
+          onZoomOut={onZoomOut}
+        />
+        <Legend
+          lines={lines}
+          hidden={hidden}
+          unit={unit}
+          pointed={fromLegend ?? fromChart}
+          onPoint={setFromLegend}
+          onHidden={setHidden}
+        />
+      </div>
+    </>
+  );
+}
+
+interface EmptyProps {
+  readonly answer: GraphAnswer;
+  readonly utc: boolean;
+  readonly onTable: () => void;
+  readonly onZoomOut: () => void;
+}
+
+function EmptyGraph({ answer, utc, onTable, onZoomOut }: EmptyProps) {
+  const { grid, start, end } = answer;
+  return (
+    <div class="chart-space">
+      <div class="nothing">
+        <strong>
+          {grid.histograms > 0 ? 'Only native histograms' : 'No series in this range'}
+        </strong>
+        {grid.histograms > 0 ? (
+          <p>
+            Lines cannot show them.{' '}
+            <button class="link" onClick={onTable}>
+              See them in the table
+            </button>
+          </p>
+        ) : (
+          <p>
+            {formatTime(start * 1000, utc, true)} to {formatTime(end * 1000, utc, true)}.{' '}
+            <button class="link" onClick={onZoomOut}>
+              Look at a longer range
+            </button>
+          </p>
+        )}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,193 @@
+/**
+ * The legend: a row per series with its figures, virtual beyond what fits. A click shows only that
+ * series (again: all), Ctrl+click shows or hides it; both also with Enter and Space. Labels that all
+ * series share stand once above the rows.
+ */
+import { useMemo, useState } from 'preact/hooks';
+import { formatValue, type Unit } from '../format.ts';
+import { commonLabels, formatSeries } from '../labels.ts';
+import { SeriesName } from '../shell/series-name.tsx';
+import { VirtualRows } from '../shell/virtual-rows.tsx';
+import type { ColoredLine } from './chart.tsx';
+
+interface Props {
+  readonly lines: readonly ColoredLine[];
+  readonly hidden: ReadonlySet<string>;
+  readonly unit: Unit;
+  readonly pointed: string | null;
+  readonly onPoint: (key: string | null) => void;
+  readonly onHidden: (hidden: ReadonlySet<string>) => void;
+}
+
+type Column = 'name' | 'min' | 'mean' | 'max' | 'last';
+
+const COLUMNS: readonly { readonly name: Exclude<Column, 'name'>; readonly title: string }[] = [
+  { name: 'min', title: 'Min' },
+  { name: 'mean', title: 'Mean' },
+  { name: 'max', title: 'Max' },
+  { name: 'last', title: 'Last' },
+];
+const ROW = 24;
+const TALLEST = 12.5 * ROW;
+/** From here on the legend has a filter. */
+const MANY = 20;
+
+export function Legend({ lines, hidden, unit, pointed, onPoint, onHidden }: Props) {
+  const [order, setOrder] = useState<{ column: Column; down: boolean } | null>(null);
+  const [filter, setFilter] = useState('');
+  const [all, setAll] = useState(false);
+  const { common, omit } = useMemo(() => {
+    const shared = commonLabels(lines.map((line) => line.labels));
+    return { common: shared, omit: new Set(Object.keys(shared)) };
+  }, [lines]);
+  const rows = useMemo(() => arrange(lines, order, filter), [lines, order, filter]);
+
+  const choose = (event: MouseEvent, key: string) => {
+    onHidden(event.ctrlKey || event.metaKey ? toggled(hidden, key) : isolated(lines, hidden, key));
+  };
+  const sortBy = (column: Column) =>
+    setOrder((old) => {
+      if (old?.column !== column) return { column, down: column !== 'name' };
+      return old.down === (column !== 'name') ? { column, down: !old.down } : null;
+    });
+
+  const hasCommon = omit.size > 0;
+  return (
+    <div class="legend" onMouseLeave={() => onPoint(null)}>
+      <div class="legend-head">
+        <div class="legend-title">
+          <Sorter column="name" title={`${lines.length} series`} order={order} onSort={sortBy} />
+          {hidden.size > 0 && (
+            <button class="link" onClick={() => onHidden(new Set())}>
+              show all
+            </button>
+          )}
+          {lines.length > MANY && (
+            <input
+              class="field small"
+              type="search"
+              placeholder="Filter series"
+              aria-label="Filter series"
+              value={filter}
+              onInput={(event) => setFilter(event.currentTarget.value)}
+            />
+          )}
+        </div>
+        {COLUMNS.map(({ name, title }) => (
+          <Sorter key={name} column={name} title={title} order={order} onSort={sortBy} />
+        ))}
+      </div>
+      {hasCommon && (
+        <div class="legend-common" title="These labels are the same in all series">
+          all <SeriesName labels={common} />
+        </div>
+      )}
+      <VirtualRows
+        count={rows.length}
+        rowHeight={ROW}
+        maxHeight={all ? 60 * ROW : TALLEST}
+        label="Series"
+        row={(index) => {
+          const line = rows[index]!;
+          const off = hidden.has(line.key);
+          return (
+            <div role="listitem" key={line.key}>
+              <button
+                class={`legend-row ${off ? 'off' : ''} ${pointed === line.key ? 'pointed' : ''}`}
+                aria-pressed={!off}
+                title={formatSeries(line.labels)}
+                onClick={(event) => choose(event, line.key)}
+                onMouseEnter={() => onPoint(off ? null : line.key)}
+                onFocus={() => onPoint(off ? null : line.key)}
+                onBlur={() => onPoint(null)}
+              >
+                <i
+                  class="swatch"
+                  style={{ background: off ? 'transparent' : line.color, borderColor: line.color }}
+                />
+                <SeriesName labels={line.labels} omit={omit} />
+                {COLUMNS.map(({ name }) => (
+                  <span class="number" key={name}>
+                    {formatValue(line[name], unit)}
+                  </span>
+                ))}
+              </button>
+            </div>
+          );
+        }}
+      />
+      {rows.length * ROW > TALLEST && (
+        <button class="link legend-more" onClick={() => setAll(!all)}>
+          {all ? 'Shorter list' : 'Taller list'}
+        </button>
+      )}
+      {rows.length === 0 && <div class="legend-none">No series matches “{filter}”.</div>}
+    </div>
+  );
+}
+
+interface SorterProps {
+  readonly column: Column;
+  readonly title: string;
+  readonly order: { column: Column; down: boolean } | null;
+  readonly onSort: (column: Column) => void;
+}
+
+function Sorter({ column, title, order, onSort }: SorterProps) {
+  const mine = order?.column === column;
+  return (
+    <button
+      class={`sorter ${column === 'name' ? '' : 'number'}`}
+      onClick={() => onSort(column)}
+      title="Sort"
+      aria-label={`${title}, ${mine ? (order.down ? 'sorted descending' : 'sorted ascending') : 'not sorted'}`}
+    >
+      {title}
+      {mine && <span aria-hidden="true">{order.down ? ' ↓' : ' ↑'}</span>}
+    </button>
+  );
+}
+
+function arrange(
+  lines: readonly ColoredLine[],
+  order: { column: Column; down: boolean } | null,
+  filter: string,
+): readonly ColoredLine[] {
+  const wanted = filter.trim().toLowerCase();
+  const kept =
+    wanted === ''
+      ? lines
+      : lines.filter((line) => formatSeries(line.labels).toLowerCase().includes(wanted));
+  if (order === null) return kept;
+  const { column, down } = order;
+  const sign = down ? -1 : 1;
+  if (column === 'name') {
+    const names = new Map(kept.map((line) => [line, formatSeries(line.labels)]));
+    return [...kept].sort(
+      (a, b) => sign * names.get(a)!.localeCompare(names.get(b)!, 'en', { numeric: true }),
+    );
+  }
+  // NaN has no place in an order: last, whichever way.
+  return [...kept].sort((a, b) => {
+    if (Number.isNaN(a[column])) return Number.isNaN(b[column]) ? 0 : 1;
+    return Number.isNaN(b[column]) ? -1 : sign * (a[column] - b[column]);
+  });
+}
+
+function toggled(hidden: ReadonlySet<string>, key: string): ReadonlySet<string> {
+  const next = new Set(hidden);
+  if (!next.delete(key)) next.add(key);
+  return next;
+}
+
+/** Only `key`; everything again if it already stands alone. */
+function isolated(
+  lines: readonly ColoredLine[],
+  hidden: ReadonlySet<string>,
+  key: string,
+): ReadonlySet<string> {
+  const alone = !hidden.has(key) && hidden.size === lines.length - 1;
+  return alone
+    ? new Set()
+    : new Set(lines.filter((line) => line.key !== key).map((line) => line.key));
+}
