@@ -5,14 +5,20 @@
 //! text        the grammar of 0.0.4: how a line is read, how a number and a timestamp are written
 //! openmetrics the same for OpenMetrics 1.0
 //! labels      the labels of a series or an exemplar, and their escapes
+//! writer      Writer: families → body, through one buffer into a sink
+//! negotiate   which format the two sides of a scrape agree on
+//! name        names outside the legacy alphabet, and how they are spelt for those who can't read them
 //! ```
 //! What is refused: everything that Prometheus 3 refuses, with the line and the byte where it stands.
 
 mod error;
 mod labels;
+pub mod name;
+pub mod negotiate;
 mod openmetrics;
 mod reader;
 mod text;
+pub mod writer;
 
 pub use error::{ReadError, Reason};
 pub use labels::{Escaped, Label, Labels};

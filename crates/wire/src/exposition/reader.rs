@@ -280,13 +280,14 @@ pub(super) enum Line<'a> {
     Sample(&'a str, Reading<'a>),
 }
 
-/// HELP's text may end in any word, so the line has to be one of TYPE.
+/// HELP's text may end in any word, and `#TYPE` is a comment, so the line has to be one of TYPE.
 fn kind_of_type_line(line: &[u8], format: Format) -> Option<Kind> {
     let is_blank = |b: &u8| *b == b' ' || *b == b'\t';
-    let begin = 1 + line.get(1..)?.iter().position(|b| !is_blank(b))?;
-    let rest = line[begin..].strip_prefix(b"TYPE")?;
+    let blanks = line.get(1..)?.iter().position(|b| !is_blank(b))?;
+    let rest = line[1 + blanks..].strip_prefix(b"TYPE")?;
+    let is_type = blanks > 0 && rest.first().is_some_and(is_blank);
     let word = rest.iter().rposition(is_blank)?;
-    Kind::from_word(&rest[word + 1..], format)
+    is_type.then(|| Kind::from_word(&rest[word + 1..], format)).flatten()
 }
 
 /// A place in a body, and the tokens both grammars share.

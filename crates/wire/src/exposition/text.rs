@@ -129,7 +129,7 @@ fn comment<'a>(cursor: &mut Cursor<'a>) -> Read<Option<Event<'a>>> {
     match Kind::from_word(text, Format::Text) {
         Some(kind) => Ok(Some(Event::Type { family, kind })),
         None => {
-            cursor.at = text_at;
+            cursor.at = text_at + usize::from(!text.is_empty());
             cursor.fault(Reason::Kind)
         }
     }

@@ -4,7 +4,6 @@
 //! 2. Lay them out: with an exponent, or plainly with zeros where digits are missing.
 
 /// Room for any number in exposition, OpenMetrics or exponent form: sign, 17 digits, point, `e-324`.
-#[expect(dead_code, reason = "the writer, which follows")]
 pub(crate) const SHORT: usize = 32;
 
 /// Room for any number written out: `-0.` and 323 zeros and 17 digits.
