@@ -97,7 +97,8 @@ pub enum Kind {
         /// Whether it was written as a duration.
         duration: bool,
     },
-    /// `"text"`
+    /// `"text"`. Bytes written as `\xff` that make no UTF-8 stand in it as U+FFFD, which no literal
+    /// can hold otherwise: a label's name with it is to be refused.
     String(Box<str>),
     /// `name{matchers} offset … @ …`
     VectorSelector(VectorSelector),

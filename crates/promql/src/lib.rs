@@ -14,6 +14,7 @@ pub mod functions;
 mod lexer;
 mod number;
 pub mod parser;
+pub mod printer;
 pub mod quote;
 pub mod value;
 
@@ -22,4 +23,5 @@ pub use ast::Query;
 pub use engine::{Cancel, Engine, Limits, Options, Outcome, Stats};
 pub use error::QueryError;
 pub use parser::{MAX_DEPTH, ParseError, ParseOptions, parse, parse_selector, parse_with};
+pub use printer::{format_duration, prettify};
 pub use value::Value;

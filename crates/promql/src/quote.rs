@@ -22,7 +22,10 @@ pub fn quoted(text: &str) -> String {
 /// A character in single quotes; the end of the input shows as the replacement character.
 pub(crate) fn quoted_char(character: Option<char>) -> String {
     let mut out = String::from("'");
-    push_escaped(&mut out, character.unwrap_or(char::REPLACEMENT_CHARACTER), '\'');
+    match character {
+        None | Some(char::REPLACEMENT_CHARACTER) => out.push(char::REPLACEMENT_CHARACTER),
+        Some(character) => push_escaped(&mut out, character, '\''),
+    }
     out.push('\'');
     out
 }
@@ -53,6 +56,8 @@ fn push_escaped(out: &mut String, character: char, quote: char) {
         '\t' => out.push_str("\\t"),
         '\x0b' => out.push_str("\\v"),
         ' '..='~' => out.push(character),
+        // Stands for bytes that are no text; a literal with it as it is could not be read again.
+        char::REPLACEMENT_CHARACTER => out.push_str("\\ufffd"),
         c if is_printable(c) => out.push(c),
         c => {
             let code = u32::from(c);

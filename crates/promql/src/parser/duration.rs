@@ -32,11 +32,10 @@ enum Open {
         op: BinaryOp,
         token: Token,
     },
-    Paren(Token),
+    Paren,
     /// `max_of(` or `min_of(`; whether the comma was there.
     Function {
         op: DurationOp,
-        token: Token,
         comma: bool,
     },
 }
@@ -46,6 +45,8 @@ struct Builder {
     operations: Vec<DurationOp>,
     operands: Vec<Operand>,
     open: Vec<Open>,
+    /// The sign in front of an offset, which is applied to the whole.
+    sign: Option<Span>,
 }
 
 /// Sign binds as `*` does.
@@ -75,50 +76,26 @@ impl Parser<'_> {
             TokenKind::Operator(BinaryOp::Add | BinaryOp::Sub) => Some(self.next()?),
             _ => None,
         };
-        let first = self.peek()?;
-        let mut builder = Builder::new();
-        let single = match first.kind {
-            TokenKind::Number | TokenKind::Duration => {
-                let number = self.next()?;
-                self.literal(&mut builder, number, false)?;
-                true
-            }
-            TokenKind::Keyword(
-                Keyword::Step | Keyword::Range | Keyword::MaxOf | Keyword::MinOf,
-            ) => {
-                self.operands(&mut builder, PLACE, true)?;
-                true
-            }
-            TokenKind::LeftParen if sign.is_some() => {
-                self.operands(&mut builder, PLACE, true)?;
-                true
-            }
-            _ => false,
+        let first = self.peek()?.kind;
+        let single = match first {
+            TokenKind::LeftParen => sign.is_some(),
+            TokenKind::Operator(_) => false,
+            _ => true,
         };
-        match (single, sign) {
-            (true, None) => {}
-            (true, Some(sign)) => {
-                let negate = sign.kind == TokenKind::Operator(BinaryOp::Sub);
-                let literal = builder.operands.last().is_some_and(|operand| operand.literal);
-                let parenthesized = first.kind == TokenKind::LeftParen;
-                self.apply_sign(&mut builder, negate, sign, !literal && !parenthesized)?;
-                if first.kind == TokenKind::Number || first.kind == TokenKind::Duration {
-                    self.check_range(&builder, sign.span)?;
-                }
+        let mut builder = Builder::new();
+        match sign {
+            Some(token) if single => builder.sign = Some(token.span),
+            Some(token) => {
+                let negate = token.kind == TokenKind::Operator(BinaryOp::Sub);
+                builder.open.push(Open::Sign { negate, token });
             }
-            (false, sign) => {
-                if let Some(token) = sign {
-                    let negate = token.kind == TokenKind::Operator(BinaryOp::Sub);
-                    builder.open.push(Open::Sign { negate, token });
-                }
-                self.operands(&mut builder, PLACE, false)?;
-            }
+            None => {}
         }
-        if single
-            && sign.is_none()
-            && (first.kind == TokenKind::Number || first.kind == TokenKind::Duration)
-        {
-            self.check_range(&builder, first.span)?;
+        self.operands(&mut builder, PLACE, single)?;
+        if let (true, Some(token)) = (single, sign) {
+            let negate = token.kind == TokenKind::Operator(BinaryOp::Sub);
+            self.apply_sign(&mut builder, negate, token, first != TokenKind::LeftParen)?;
+            self.check_range(&builder, token.span)?;
         }
         Ok(builder.finish().0)
     }
@@ -157,9 +134,9 @@ impl Parser<'_> {
                     TokenKind::RightParen => {
                         self.reduce_duration(builder, 0, false)?;
                         match builder.open.pop() {
-                            Some(Open::Paren(open)) => self.close_paren(builder, open)?,
-                            Some(Open::Function { op, token: name, comma: true }) => {
-                                self.close_function(builder, op, name)?;
+                            Some(Open::Paren) => self.close_paren(builder)?,
+                            Some(Open::Function { op, comma: true }) => {
+                                self.close_function(builder, op)?;
                             }
                             None => return Ok(()),
                             Some(_) => {
@@ -201,7 +178,7 @@ impl Parser<'_> {
             match token.kind {
                 TokenKind::Number | TokenKind::Duration => {
                     self.next()?;
-                    return self.literal(builder, token, true);
+                    return self.literal(builder, token);
                 }
                 TokenKind::Operator(op @ (BinaryOp::Add | BinaryOp::Sub)) => {
                     self.next()?;
@@ -209,7 +186,7 @@ impl Parser<'_> {
                 }
                 TokenKind::LeftParen => {
                     self.next()?;
-                    builder.open.push(Open::Paren(token));
+                    builder.open.push(Open::Paren);
                 }
                 TokenKind::Keyword(keyword @ (Keyword::Step | Keyword::Range)) => {
                     self.next()?;
@@ -222,7 +199,7 @@ impl Parser<'_> {
                         }
                         self.next()?;
                     }
-                    self.experimental_duration(token.span)?;
+                    self.experimental_duration(builder.outermost(token.span))?;
                     builder.operations.push(op);
                     builder.operands.push(Operand { literal: false, span: token.span });
                     return Ok(());
@@ -236,7 +213,7 @@ impl Parser<'_> {
                     self.next()?;
                     let op =
                         if keyword == Keyword::MaxOf { DurationOp::Max } else { DurationOp::Min };
-                    builder.open.push(Open::Function { op, token, comma: false });
+                    builder.open.push(Open::Function { op, comma: false });
                 }
                 _ => return Err(self.unexpected(token, place.context, place.expected)),
             }
@@ -254,7 +231,7 @@ impl Parser<'_> {
             let waiting = match open {
                 Open::Sign { .. } => SIGN_PRECEDENCE,
                 Open::Binary { op, .. } => op.precedence(),
-                Open::Paren(_) | Open::Function { .. } => return Ok(()),
+                Open::Paren | Open::Function { .. } => return Ok(()),
             };
             if waiting < precedence || (waiting == precedence && right_associative) {
                 return Ok(());
@@ -306,7 +283,9 @@ impl Parser<'_> {
         keep_plus: bool,
     ) -> Result<(), ParseError> {
         let operand = builder.operands.last_mut().expect("a sign is applied to an operand");
-        operand.span.start = token.span.start;
+        if negate || operand.literal || keep_plus {
+            operand.span.start = token.span.start;
+        }
         if operand.literal {
             if let (true, Some(DurationOp::Number { seconds, .. })) =
                 (negate, builder.operations.last_mut())
@@ -321,46 +300,36 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn close_paren(&mut self, builder: &mut Builder, open: Token) -> Result<(), ParseError> {
-        let close = self.next()?;
-        let operand = builder.operands.last_mut().expect("parentheses close behind an operand");
-        let span = operand.span;
-        if !operand.literal {
-            operand.span = Span { start: open.span.start, end: close.span.end };
-            if builder.operations.last() != Some(&DurationOp::Paren) {
-                builder.operations.push(DurationOp::Paren);
-            }
+    fn close_paren(&mut self, builder: &mut Builder) -> Result<(), ParseError> {
+        self.next()?;
+        let operand = builder.operands.last().expect("parentheses close behind an operand");
+        if !operand.literal && builder.operations.last() != Some(&DurationOp::Paren) {
+            builder.operations.push(DurationOp::Paren);
         }
-        self.experimental_duration(span)
+        // The parentheses of `-(…)` belong to the sign.
+        if builder.sign.is_some() && builder.open.is_empty() {
+            return Ok(());
+        }
+        self.experimental_duration(operand.span)
     }
 
-    fn close_function(
-        &mut self,
-        builder: &mut Builder,
-        op: DurationOp,
-        name: Token,
-    ) -> Result<(), ParseError> {
-        let close = self.next()?;
-        let span = Span { start: name.span.start, end: close.span.end };
-        self.experimental_duration(span)?;
-        builder.operands.pop();
-        builder.operands.pop();
-        builder.operands.push(Operand { literal: false, span });
+    fn close_function(&mut self, builder: &mut Builder, op: DurationOp) -> Result<(), ParseError> {
+        self.next()?;
+        let right = builder.operands.pop().expect("a function closes behind its second argument");
+        let left = builder.operands.last_mut().expect("a comma stands behind an argument");
+        left.literal = false;
+        left.span.end = right.span.end;
+        let span = left.span;
         builder.operations.push(op);
-        Ok(())
+        self.experimental_duration(builder.outermost(span))
     }
 
-    fn literal(
-        &mut self,
-        builder: &mut Builder,
-        token: Token,
-        check: bool,
-    ) -> Result<(), ParseError> {
+    fn literal(&mut self, builder: &mut Builder, token: Token) -> Result<(), ParseError> {
         let seconds = self.number_or_duration(token)?;
         let duration = token.kind == TokenKind::Duration;
         builder.operations.push(DurationOp::Number { seconds, duration });
         builder.operands.push(Operand { literal: true, span: token.span });
-        if check { self.check_range(builder, token.span) } else { Ok(()) }
+        self.check_range(builder, builder.outermost(token.span))
     }
 
     /// The value of a number, or the seconds of a duration.
@@ -395,7 +364,15 @@ impl Parser<'_> {
 
 impl Builder {
     fn new() -> Self {
-        Builder { operations: Vec::new(), operands: Vec::new(), open: Vec::new() }
+        Builder { operations: Vec::new(), operands: Vec::new(), open: Vec::new(), sign: None }
+    }
+
+    /// Where a complaint about an operand begins: at the sign of the whole if nothing is open.
+    fn outermost(&self, span: Span) -> Span {
+        match self.sign {
+            Some(sign) if self.open.is_empty() => Span { start: sign.start, end: span.end },
+            _ => span,
+        }
     }
 
     /// The duration, where it stands, and its seconds if it is a literal.

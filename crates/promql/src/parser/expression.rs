@@ -73,6 +73,7 @@ impl Parser<'_> {
                     }
                     _ => {
                         if !self.modifier(&mut operand, token)? {
+                            self.reduce(&mut open, operand, 0, false)?;
                             return Err(self.unexpected_in(&open, token));
                         }
                     }

@@ -178,8 +178,6 @@ impl Parser<'_> {
     /// `anchored`, `smoothed`
     fn extend(&mut self, operand: NodeId, extension: RangeExtension) -> Result<(), ParseError> {
         self.next()?;
-        // Prometheus has read one token further when it judges.
-        self.peek()?;
         let word = match extension {
             RangeExtension::Smoothed => "smoothed",
             RangeExtension::Anchored | RangeExtension::None => "anchored",
@@ -235,7 +233,7 @@ impl Parser<'_> {
                     Keyword::GroupLeft => Cardinality::ManyToOne,
                     _ => Cardinality::OneToMany,
                 };
-                if self.peek()?.kind == TokenKind::LeftParen {
+                if !begins_operand(self.peek()?.kind) {
                     matching.include = self.grouping_labels()?;
                 }
             }
@@ -338,6 +336,17 @@ impl Parser<'_> {
                 _ => return Err(self.unexpected(token, CONTEXT, "\",\" or \")\"")),
             }
         }
+    }
+}
+
+/// Whether an operand, or a `fill` in front of it, can begin so; a parenthesis opens labels.
+fn begins_operand(kind: TokenKind) -> bool {
+    match kind {
+        TokenKind::Number | TokenKind::Duration | TokenKind::String | TokenKind::LeftBrace => true,
+        TokenKind::Operator(op) => {
+            matches!(op, BinaryOp::Add | BinaryOp::Sub) || super::expression::is_name(kind)
+        }
+        kind => super::expression::is_name(kind),
     }
 }
 
