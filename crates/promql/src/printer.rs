@@ -51,7 +51,7 @@ pub fn format_duration(milliseconds: i64) -> String {
     let mut out = String::from(if milliseconds < 0 { "-" } else { "" });
     let mut rest = milliseconds.unsigned_abs();
     for (unit, length, whole) in UNITS {
-        if rest < length || (whole && rest % length != 0) {
+        if rest < length || (whole && !rest.is_multiple_of(length)) {
             continue;
         }
         // Writing to a String never fails.
@@ -212,7 +212,7 @@ impl Pretty<'_> {
         let fits = self.lengths[id.0 as usize] <= LINE;
         let begin = |out: &mut String| {
             if !bare {
-                indent(out, level)
+                indent(out, level);
             }
         };
         match kind {

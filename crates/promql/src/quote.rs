@@ -64,7 +64,7 @@ fn push_escaped(out: &mut String, character: char, quote: char) {
             // Writing to a String never fails.
             let _ = match code {
                 ..0x80 => write!(out, "\\x{code:02x}"),
-                ..0x1_0000 => write!(out, "\\u{code:04x}"),
+                0x80..0x1_0000 => write!(out, "\\u{code:04x}"),
                 _ => write!(out, "\\U{code:08x}"),
             };
         }

@@ -53,7 +53,7 @@ struct Builder {
 const SIGN_PRECEDENCE: u8 = 5;
 
 /// The most seconds that fit into a duration of 64 bits of nanoseconds.
-const MAX_SECONDS: f64 = 9_223_372_036.854_775_807;
+const MAX_SECONDS: f64 = 9_223_372_036.854_776;
 
 impl Parser<'_> {
     /// What stands in brackets: a positive duration.

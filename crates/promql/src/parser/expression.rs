@@ -185,7 +185,7 @@ impl Parser<'_> {
             return Err(self.unexpected(paren, "aggregation", ""));
         }
         if let Some(close) = self.accept(TokenKind::RightParen)? {
-            return self.aggregate(op, start, grouping, Vec::new(), close).map(Some);
+            return self.aggregate(op, start, grouping, &[], close).map(Some);
         }
         open.push(Open::Aggregate { op, start, grouping, arguments: Vec::new() });
         Ok(None)
@@ -273,7 +273,7 @@ impl Parser<'_> {
             Some(Open::Aggregate { op, start, grouping, mut arguments }) => {
                 self.next()?;
                 arguments.push(inner);
-                self.aggregate(op, start, grouping, arguments, token)
+                self.aggregate(op, start, grouping, &arguments, token)
             }
             // The lexer reports a parenthesis that closes nothing.
             _ => Err(self.unexpected_in(open, token)),
@@ -312,7 +312,7 @@ impl Parser<'_> {
         op: AggregateOp,
         start: u32,
         grouping: Option<Grouping>,
-        arguments: Vec<NodeId>,
+        arguments: &[NodeId],
         close: Token,
     ) -> Result<NodeId, ParseError> {
         let mut end = close.span.end;
@@ -359,7 +359,7 @@ impl Parser<'_> {
             grouping: grouping.labels,
             without: grouping.without,
         };
-        self.push_above(span, Kind::Aggregate(aggregate), &arguments)
+        self.push_above(span, Kind::Aggregate(aggregate), arguments)
     }
 
     pub(super) fn span_of(&self, id: NodeId) -> Span {
