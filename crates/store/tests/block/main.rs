@@ -1,0 +1,6 @@
+//! Blocks as a whole: against a naive model, against damage, and against Prometheus' own tools.
+
+mod corpus;
+mod damage;
+mod model;
+mod promtool;
