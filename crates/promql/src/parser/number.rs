@@ -181,7 +181,7 @@ mod tests {
     fn durations_want_their_units_in_order() {
         for (text, expected) in [
             ("0", Ok(0)),
-            ("1y2w3d4h5m6s7ms", Ok(33_022_506_007)),
+            ("1y2w3d4h5m6s7ms", Ok(33_019_506_007)),
             ("90m", Ok(5_400_000)),
             ("1s1m", Err("not a valid duration string: \"1s1m\"")),
             ("1hs", Err("unknown unit \"hs\" in duration \"1hs\"")),
