@@ -1,6 +1,6 @@
 //! The section `global`, and what it passes on to the jobs.
 
-use store::LabelsBuilder;
+use store::Labels;
 
 use super::error::Report;
 use super::model::{Global, NameValidation, ScrapeProtocol};
@@ -74,6 +74,9 @@ fn check(section: &mut Section, report: &mut Report) {
         }
     }
     check_escaping_name(section, report);
+    if section.values.iter().flatten().all(|value| !value.written) {
+        section.set("metric_name_escaping_scheme", Data::Text("allow-utf-8".to_owned()));
+    }
     if section.get("scrape_protocols").is_some() {
         check_protocols(section, report);
     }
@@ -134,15 +137,15 @@ pub(super) fn protocol(name: &str) -> Result<ScrapeProtocol, String> {
     })
 }
 
-/// The section for the server. `lookup` gives the environment.
-pub(super) fn build(
-    section: &Section,
+/// Replaces what `external_labels` say of the environment, which `lookup` gives.
+pub(super) fn expand_labels(
+    section: &mut Section,
     lookup: &dyn Fn(&str) -> Option<String>,
     report: &mut Report,
-) -> Global {
-    let mut external_labels = LabelsBuilder::new();
+) {
+    let mut expanded = Vec::new();
     for (name, value) in section.text_map("external_labels") {
-        let expanded = expand(value, &mut |variable| {
+        let value = expand(value, &mut |variable| {
             lookup(variable).filter(|value| !value.is_empty()).unwrap_or_else(|| {
                 report.warn(
                     section.at("external_labels"),
@@ -152,15 +155,23 @@ pub(super) fn build(
                 String::new()
             })
         });
-        external_labels.set(name, &expanded);
+        expanded.push((name.clone(), value));
     }
+    section.set("external_labels", Data::TextMap(expanded));
+}
+
+/// The section for the server.
+pub(super) fn build(section: &Section) -> Global {
+    let external_labels = section.text_map("external_labels");
     Global {
         scrape_interval: section.duration("scrape_interval"),
         scrape_timeout: section.duration("scrape_timeout"),
         evaluation_interval: section.duration("evaluation_interval"),
         rule_query_offset: section.duration("rule_query_offset"),
         query_log_file: section.some_text("query_log_file").map(Into::into),
-        external_labels: external_labels.build(),
+        external_labels: Labels::from_pairs(
+            external_labels.iter().map(|(name, value)| (name.as_str(), value.as_str())),
+        ),
     }
 }
 

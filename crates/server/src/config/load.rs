@@ -63,7 +63,7 @@ static ROOT: Schema = Schema {
         paths("rule_files"),
         paths("scrape_config_files"),
         sections("scrape_configs", &JOB),
-        section("storage", &STORAGE).filled(),
+        section("storage", &STORAGE).filled().present(),
         section("tracing", &TRACING),
         sections("remote_write", &WRITE),
         sections("remote_read", &READ),
@@ -111,6 +111,9 @@ pub fn load_text(
     let Some(mut root) = read(text, &ROOT, dir, &mut report) else {
         return Err(report.into_errors().expect_err("the text could not be read"));
     };
+    if let Some(section) = root.section_mut("global") {
+        global::expand_labels(section, options.environment, &mut report);
+    }
     let global_section = section_of(&root, "global").clone();
     let validation = global::validation_of(&global_section).unwrap_or_default();
     for job in root.sections_mut("scrape_configs") {
@@ -118,7 +121,7 @@ pub fn load_text(
     }
     check_across(&root, validation, &mut report);
 
-    let global = global::build(&global_section, options.environment, &mut report);
+    let global = global::build(&global_section);
     let storage = storage::build(section_of(&root, "storage"), &mut report);
     let jobs = root.sections("scrape_configs");
     let mut scrape_configs: Vec<ScrapeConfig> =

@@ -5,7 +5,7 @@ use super::http_options::TLS;
 use super::model::NameValidation;
 use super::remote::check_headers;
 use super::schema::{Schema, boolean, choice, duration, float, section, text, text_map, texts};
-use super::section::Section;
+use super::section::{Data, Section};
 
 /// Where the server sends its own traces.
 pub(super) static TRACING: Schema = Schema {
@@ -60,6 +60,10 @@ fn check_otlp(section: &mut Section, report: &mut Report) {
     }
     for name in ["promote_resource_attributes", "ignore_resource_attributes"] {
         check_attributes(section.texts(name), &section.path_of(name), report);
+        let trimmed = section.texts(name).iter().map(|(at, text)| (*at, text.trim().to_owned()));
+        if section.has(name) {
+            section.set(name, Data::Texts(trimmed.collect()));
+        }
     }
 }
 

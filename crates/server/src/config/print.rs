@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use super::address;
+use super::error::Position;
 use super::node::{Content, Node};
 use super::read::whole_number;
 use super::schema::{Field, Kind, Print};
@@ -55,16 +56,15 @@ fn empty(out: &mut String, kind: Kind) {
         Kind::Int | Kind::Count | Kind::Float => " 0\n",
         Kind::Duration => " 0s\n",
         Kind::Size => " 0B\n",
-        Kind::Texts | Kind::Paths | Kind::Secrets | Kind::Sections(_) => " []\n",
+        Kind::Texts | Kind::FlowTexts | Kind::Paths | Kind::Secrets | Kind::Sections(_) => " []\n",
         Kind::Labels
         | Kind::TextMap
         | Kind::TextsMap
         | Kind::SecretsMap
         | Kind::Section(_)
         | Kind::SectionMap(_) => " {}\n",
-        Kind::Text | Kind::Secret | Kind::Url | Kind::Path | Kind::Choice(_) | Kind::Any => {
-            " \"\"\n"
-        }
+        Kind::Secret => " null\n",
+        Kind::Text | Kind::Url | Kind::Path | Kind::Choice(_) | Kind::Any => " \"\"\n",
     });
 }
 
@@ -91,6 +91,7 @@ fn data(out: &mut String, field: &Field, data: &Data, indent: usize) {
         }
         Data::Duration(value) => line(out, &duration::format(*value)),
         Data::Texts(items) if items.is_empty() => out.push_str(" []\n"),
+        Data::Texts(items) if matches!(field.kind, Kind::FlowTexts) => flow(out, items),
         Data::Texts(items) => {
             out.push('\n');
             for (_, text) in items {
@@ -171,6 +172,22 @@ fn item(out: &mut String, indent: usize, text: &str) {
     out.push_str(&"  ".repeat(indent));
     out.push('-');
     line(out, text);
+}
+
+fn flow(out: &mut String, items: &[(Position, String)]) {
+    out.push_str(" [");
+    for (index, (_, text)) in items.iter().enumerate() {
+        if index > 0 {
+            out.push_str(", ");
+        }
+        // Within brackets these end a bare text.
+        if text.contains([',', '[', ']', '{', '}', '?']) || text.ends_with(':') {
+            double_quoted(out, text);
+        } else {
+            scalar(out, text);
+        }
+    }
+    out.push_str("]\n");
 }
 
 /// A value of no known shape. Its depth is bounded where it was read.
@@ -271,11 +288,31 @@ fn reads_as_other(text: &str) -> bool {
         return false;
     }
     let digits = bare.replace('_', "");
-    // `190:20:30` counts in sixties, and `2002-12-14` is a date.
-    let in_sixties =
-        digits.contains(':') && digits.bytes().all(|b| b.is_ascii_digit() || b":.".contains(&b));
-    let date = digits.len() >= 8 && digits.split('-').count() >= 3;
-    in_sixties || date || whole_number(&digits).is_some() || digits.parse::<f64>().is_ok()
+    in_sixties(&digits)
+        || is_date(&digits)
+        || whole_number(&digits).is_some()
+        || digits.parse::<f64>().is_ok()
+}
+
+/// `190:20:30` counts in sixties.
+fn in_sixties(text: &str) -> bool {
+    let whole = text.split_once('.').map_or(text, |(whole, _)| whole);
+    let mut parts = whole.split(':');
+    parts.next().is_some_and(|part| part.bytes().all(|b| b.is_ascii_digit()))
+        && whole.contains(':')
+        && parts.all(|part| part.len() <= 2 && part.parse::<u8>().is_ok_and(|n| n < 60))
+}
+
+/// `2002-12-14`, with or without a time behind it.
+fn is_date(text: &str) -> bool {
+    let mut parts = text.splitn(3, '-');
+    let mut digits = |lengths: std::ops::RangeInclusive<usize>| {
+        parts.next().is_some_and(|part| {
+            let digits = part.bytes().take_while(u8::is_ascii_digit).count();
+            lengths.contains(&digits)
+        })
+    };
+    digits(4..=4) && digits(1..=2) && digits(1..=2)
 }
 
 fn is_plain(text: &str) -> bool {

@@ -38,7 +38,7 @@ impl Reader<'_> {
                 continue;
             };
             let data = if matches!(value.content, Content::Null) {
-                null(field, key.at, path)
+                null(field)
             } else {
                 self.data(field, value, &join(path, field.name))
             };
@@ -46,10 +46,21 @@ impl Reader<'_> {
                 section.values[index] = Some(Value { at: key.at, data, written: true });
             }
         }
+        self.check_unsaid(&mut section);
         if self.report.error_count() == before {
             (schema.check)(&mut section, self.report);
         }
         section
+    }
+
+    /// Lets the checks of sections that nobody wrote fill in what they fill in.
+    fn check_unsaid(&mut self, section: &mut Section) {
+        for value in section.values.iter_mut().flatten().filter(|value| !value.written) {
+            if let Data::Section(inner) = &mut value.data {
+                self.check_unsaid(inner);
+                (inner.schema.check)(inner, self.report);
+            }
+        }
     }
 
     fn data(&mut self, field: &Field, node: &Node, path: &str) -> Option<Data> {
@@ -72,7 +83,7 @@ impl Reader<'_> {
                 let text = self.text(node, path)?;
                 Data::Int(self.parsed(node, path, size::parse(&text))?)
             }
-            Kind::Texts | Kind::Secrets => Data::Texts(self.texts(node, path)),
+            Kind::Texts | Kind::FlowTexts | Kind::Secrets => Data::Texts(self.texts(node, path)),
             Kind::Paths => {
                 let mut items = self.texts(node, path);
                 for (_, text) in &mut items {
@@ -264,8 +275,8 @@ impl Reader<'_> {
     }
 }
 
-/// What a field holds when the file says null: the zero value, and for a section its defaults.
-fn null(field: &Field, at: Position, path: &str) -> Option<Data> {
+/// What a field holds when the file says null: the zero value. A section is as if it were not there.
+fn null(field: &Field) -> Option<Data> {
     Some(match field.kind {
         Kind::Text | Kind::Secret | Kind::Url | Kind::Path | Kind::Choice(_) => {
             Data::Text(String::new())
@@ -274,14 +285,11 @@ fn null(field: &Field, at: Position, path: &str) -> Option<Data> {
         Kind::Int | Kind::Count | Kind::Size => Data::Int(0),
         Kind::Float => Data::Float(0.0),
         Kind::Duration => Data::Duration(std::time::Duration::ZERO),
-        Kind::Texts | Kind::Paths | Kind::Secrets => Data::Texts(Vec::new()),
+        Kind::Texts | Kind::FlowTexts | Kind::Paths | Kind::Secrets => Data::Texts(Vec::new()),
         Kind::Labels | Kind::TextMap => Data::TextMap(Vec::new()),
         Kind::TextsMap | Kind::SecretsMap => Data::TextsMap(Vec::new()),
         Kind::Sections(_) => Data::Sections(Vec::new()),
         Kind::SectionMap(_) => Data::SectionMap(Vec::new()),
-        Kind::Section(schema) if matches!(field.default, super::schema::Default::Filled) => {
-            Data::Section(Box::new(Section::empty(schema, at, join(path, field.name))))
-        }
         Kind::Section(_) | Kind::Any => return None,
     })
 }

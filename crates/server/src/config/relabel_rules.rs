@@ -3,14 +3,14 @@
 use super::error::Report;
 use super::model::NameValidation;
 use super::read::closest;
-use super::schema::{Schema, count, text, texts};
+use super::schema::{Schema, count, flow_texts, text};
 use super::section::{Data, Section};
 use crate::relabel::{Action, Rule, RuleText};
 
 /// One rule.
 pub(super) static RULE: Schema = Schema {
     groups: &[&[
-        texts("source_labels"),
+        flow_texts("source_labels"),
         text("separator").or(";").always(),
         text("regex").present(),
         count("modulus"),

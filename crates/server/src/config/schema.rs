@@ -52,6 +52,8 @@ pub(super) enum Kind {
     /// One of these words.
     Choice(&'static [&'static str]),
     Texts,
+    /// Texts that are printed on one line.
+    FlowTexts,
     Paths,
     Secrets,
     /// Label names and values.
@@ -156,6 +158,7 @@ constructors! {
     duration => Kind::Duration;
     size => Kind::Size;
     texts => Kind::Texts;
+    flow_texts => Kind::FlowTexts;
     paths => Kind::Paths;
     secrets => Kind::Secrets;
     labels => Kind::Labels;

@@ -265,6 +265,15 @@ impl Section {
         }
     }
 
+    pub(super) fn section_mut(&mut self, name: &str) -> Option<&mut Section> {
+        let index = self.index(name);
+        match self.values[index].as_mut().map(|value| &mut value.data) {
+            Some(Data::Section(section)) => Some(section),
+            None => None,
+            Some(_) => panic!("{name} is not a section"),
+        }
+    }
+
     pub(super) fn section_map(&self, name: &str) -> &[(String, Section)] {
         match self.get(name).map(|value| &value.data) {
             Some(Data::SectionMap(entries)) => entries,

@@ -7,7 +7,10 @@ use super::section::Section;
 
 /// The section.
 pub(super) static STORAGE: Schema = Schema {
-    groups: &[&[section("tsdb", &TSDB).filled(), section("exemplars", &EXEMPLARS).present()]],
+    groups: &[&[
+        section("tsdb", &TSDB).filled().present(),
+        section("exemplars", &EXEMPLARS).present(),
+    ]],
     check: unchecked,
 };
 

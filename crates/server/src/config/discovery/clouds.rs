@@ -58,6 +58,17 @@ const AWS_ACCESS: &[Field] = &[
     text("external_id"),
 ];
 
+/// The same for the older two sections, which print the endpoint first.
+const AWS_ACCESS_OLD: &[Field] = &[
+    text("endpoint").always(),
+    text("region").always(),
+    text("access_key"),
+    secret("secret_key"),
+    text("profile"),
+    text("role_arn"),
+    text("external_id"),
+];
+
 static AWS_FILTER: Schema =
     Schema { groups: &[&[text("name").always(), texts("values").always()]], check: unchecked };
 
@@ -82,7 +93,7 @@ pub(super) static AWS: Schema = Schema {
 
 pub(super) static EC2: Schema = Schema {
     groups: &[
-        AWS_ACCESS,
+        AWS_ACCESS_OLD,
         &[refresh(60), port(), sections("filters", &AWS_FILTER)],
         http_options::FIELDS,
     ],
@@ -95,7 +106,7 @@ pub(super) static EC2: Schema = Schema {
 };
 
 pub(super) static LIGHTSAIL: Schema = Schema {
-    groups: &[AWS_ACCESS, &[refresh(60), port()], http_options::FIELDS],
+    groups: &[AWS_ACCESS_OLD, &[refresh(60), port()], http_options::FIELDS],
     check: http_options::check,
 };
 
