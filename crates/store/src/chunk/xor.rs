@@ -78,14 +78,15 @@ impl Encoder {
     pub fn resume(chunk: &[u8]) -> Result<Self, Damage> {
         let mut decoder = Decoder::new(chunk)?;
         while decoder.next()?.is_some() {}
+        let state = decoder.state;
         Ok(Encoder {
-            timestamp: decoder.timestamp,
-            value: decoder.value,
-            delta: decoder.delta,
-            bit: (HEADER * 8 + decoder.bits.position) as u32,
+            timestamp: state.timestamp,
+            value: state.value,
+            delta: state.delta,
+            bit: (HEADER * 8 + state.bits.position) as u32,
             count: decoder.count,
-            leading: decoder.leading,
-            trailing: decoder.trailing,
+            leading: state.leading,
+            trailing: state.trailing,
         })
     }
 
@@ -126,39 +127,42 @@ impl Encoder {
         if self.count == SAMPLES_MAX {
             return Err(Full);
         }
-        let mut next = *self;
         let value = value.to_bits();
+        // The state is read and written field by field, never copied: a copy as a whole would wait
+        // for the narrow writes of the append before it (12 ns for a sample in place of 5).
+        let mut bits = Writer { buffer, bit: self.bit };
+        let mut window = (self.leading, self.trailing);
+        let mut delta = 0;
         match self.count {
             0 => {
-                let (varint, length) = varint(zigzag(timestamp));
-                next.put(buffer, u128::from_be_bytes(varint) >> (128 - 8 * length), 8 * length)?;
-                next.put(buffer, u128::from(value), 64)?;
+                bits.put_varint(zigzag(timestamp))?;
+                bits.put(value, 64)?;
             }
             1 => {
-                next.delta = timestamp.wrapping_sub(self.timestamp) as u64;
-                let (varint, length) = varint(next.delta);
-                next.put(buffer, u128::from_be_bytes(varint) >> (128 - 8 * length), 8 * length)?;
-                let (bits, length) = next.value_bits(value);
-                next.put(buffer, bits, length)?;
+                delta = timestamp.wrapping_sub(self.timestamp) as u64;
+                bits.put_varint(delta)?;
+                bits.put_value(0, 0, value ^ self.value, &mut window)?;
             }
             _ => {
-                next.delta = timestamp.wrapping_sub(self.timestamp) as u64;
-                let dod = next.delta.wrapping_sub(self.delta) as i64;
-                let (head, head_length) = timestamp_bits(dod);
-                let (bits, length) = next.value_bits(value);
-                if head_length <= 24 {
-                    next.put(buffer, u128::from(head) << length | bits, head_length + length)?;
+                delta = timestamp.wrapping_sub(self.timestamp) as u64;
+                let dod = delta.wrapping_sub(self.delta) as i64;
+                let (head, length) = timestamp_bits(dod);
+                if length <= 24 {
+                    bits.put_value(head, length, value ^ self.value, &mut window)?;
                 } else {
-                    next.put(buffer, 0b1111 << 64 | u128::from(head), head_length)?;
-                    next.put(buffer, bits, length)?;
+                    bits.put(0b1111, 4)?;
+                    bits.put(dod as u64, 64)?;
+                    bits.put_value(0, 0, value ^ self.value, &mut window)?;
                 }
             }
         }
-        next.timestamp = timestamp;
-        next.value = value;
-        next.count += 1;
-        buffer[..HEADER].copy_from_slice(&next.count.to_be_bytes());
-        *self = next;
+        self.bit = bits.bit;
+        self.timestamp = timestamp;
+        self.value = value;
+        self.delta = delta;
+        self.count += 1;
+        (self.leading, self.trailing) = window;
+        buffer[..HEADER].copy_from_slice(&self.count.to_be_bytes());
         Ok(())
     }
 
@@ -178,52 +182,94 @@ impl Encoder {
         buffer.truncate(self.len());
         appended
     }
+}
 
-    /// The bits that carry `value` after the current one, at most 77; moves the window.
-    #[inline]
-    fn value_bits(&mut self, value: u64) -> (u128, u32) {
-        let xor = value ^ self.value;
+/// Appends bits, from the highest of each byte on.
+struct Writer<'a> {
+    buffer: &'a mut [u8],
+    bit: u32,
+}
+
+impl Writer<'_> {
+    /// Writes the `length` bits of `head`, at most 24, and then a value that differs from the one
+    /// before it by `xor`; moves the window of leading and trailing zeros.
+    #[inline(always)]
+    fn put_value(
+        &mut self,
+        head: u64,
+        length: u32,
+        xor: u64,
+        window: &mut (u8, u8),
+    ) -> Result<(), Full> {
         if xor == 0 {
-            return (0, 1);
+            return self.put(head << 1, length + 1);
         }
         // Five bits carry the number of leading zeros.
         let leading = (xor.leading_zeros() as u8).min(31);
         let trailing = xor.trailing_zeros() as u8;
-        if self.leading != NO_WINDOW && leading >= self.leading && trailing >= self.trailing {
-            let significant = 64 - u32::from(self.leading) - u32::from(self.trailing);
-            return (0b10 << significant | u128::from(xor >> self.trailing), 2 + significant);
+        if window.0 != NO_WINDOW && leading >= window.0 && trailing >= window.1 {
+            self.put(head << 2 | 0b10, length + 2)?;
+            return self.put(xor >> window.1, 64 - u32::from(window.0) - u32::from(window.1));
         }
-        self.leading = leading;
-        self.trailing = trailing;
+        *window = (leading, trailing);
         let significant = 64 - u32::from(leading) - u32::from(trailing);
         // Six bits carry the number of significant bits; 64 is written as 0, which cannot occur.
-        let window = 0b11 << 11 | u128::from(leading) << 6 | u128::from(significant & 63);
-        (window << significant | u128::from(xor >> trailing), 13 + significant)
+        let fields = 0b11 << 11 | u64::from(leading) << 6 | u64::from(significant & 63);
+        self.put(head << 13 | fields, length + 13)?;
+        self.put(xor >> trailing, significant)
     }
 
-    /// Writes the lowest `length` bits of `bits`, at most 120 of them; the bits above are zero.
-    #[inline]
-    fn put(&mut self, buffer: &mut [u8], bits: u128, length: u32) -> Result<(), Full> {
+    fn put_varint(&mut self, mut number: u64) -> Result<(), Full> {
+        while number >= 0x80 {
+            self.put(number & 0x7f | 0x80, 8)?;
+            number >>= 7;
+        }
+        self.put(number, 8)
+    }
+
+    /// Writes the lowest `length` bits of `bits`, 1 to 64 of them; the bits above are zero.
+    #[inline(always)]
+    fn put(&mut self, bits: u64, length: u32) -> Result<(), Full> {
+        if length > 57 {
+            // With up to seven bits of a byte begun before, a word would not hold them.
+            self.put_word(bits >> 32, length - 32)?;
+            return self.put_word(bits & 0xffff_ffff, 32);
+        }
+        self.put_word(bits, length)
+    }
+
+    #[inline(always)]
+    fn put_word(&mut self, bits: u64, length: u32) -> Result<(), Full> {
         let byte = (self.bit / 8) as usize;
         let used = self.bit % 8;
-        let end = ((self.bit + length).div_ceil(8)) as usize;
-        if end > buffer.len() {
-            return Err(Full);
-        }
-        let mut aligned = (bits << (128 - used - length)).to_be_bytes();
-        if used > 0 {
-            // The bits before are kept; those behind may be scratch.
-            aligned[0] |= buffer[byte] & !(0xff >> used);
-        }
-        if let Some(room) = buffer.get_mut(byte..byte + 16) {
-            // A copy of fixed size is a move; what is written too much is scratch.
-            room.copy_from_slice(&aligned);
+        let word = bits << (64 - used - length);
+        if let Some(room) = self.buffer.get_mut(byte..).and_then(<[u8]>::first_chunk_mut::<8>) {
+            // The bits before are kept; those behind may be scratch. A copy of fixed size is a move;
+            // what is written too much is scratch again.
+            let begun = u64::from(room[0] & !(0xff >> used)) << 56;
+            *room = (word | begun).to_be_bytes();
         } else {
-            buffer[byte..end].copy_from_slice(&aligned[..end - byte]);
+            put_at_end(self.buffer, byte, used, word.to_be_bytes(), length)?;
         }
         self.bit += length;
         Ok(())
     }
+}
+
+/// As in [`Writer::put_word`], where the buffer ends within eight bytes.
+#[inline(never)]
+fn put_at_end(
+    buffer: &mut [u8],
+    byte: usize,
+    used: u32,
+    mut word: [u8; 8],
+    length: u32,
+) -> Result<(), Full> {
+    let bytes = (used + length).div_ceil(8) as usize;
+    let room = buffer.get_mut(byte..byte + bytes).ok_or(Full)?;
+    word[0] |= room[0] & !(0xff >> used);
+    room.copy_from_slice(&word[..bytes]);
+    Ok(())
 }
 
 /// The bits of a difference of differences. Of the longest form, 68 bits, the lower 64 are given.
@@ -250,62 +296,73 @@ fn zigzag(value: i64) -> u64 {
     (value << 1 ^ value >> 63) as u64
 }
 
-/// The varint of `value` at the front of the bytes, and its length.
-fn varint(mut value: u64) -> ([u8; 16], u32) {
-    let mut bytes = [0; 16];
-    let mut length = 0;
-    while value >= 0x80 {
-        bytes[length] = value as u8 | 0x80;
-        value >>= 7;
-        length += 1;
-    }
-    bytes[length] = value as u8;
-    (bytes, length as u32 + 1)
-}
-
 /// Appends the samples of `chunk` in `from..=to` to `samples`; see [`super::decode`].
 ///
 /// # Errors
 /// The chunk is damaged.
 pub fn decode(chunk: &[u8], from: i64, to: i64, samples: &mut Samples) -> Result<(), Damage> {
     let mut decoder = Decoder::new(chunk)?;
+    let count = usize::from(decoder.count);
     // A damaged count must not reserve what the bytes cannot hold: a sample takes at least two bits.
-    let expected = usize::from(decoder.count).min(chunk.len() * 4);
-    samples.timestamps.reserve(expected);
-    samples.values.reserve(expected);
+    let possible = count.min(chunk.len() * 4);
     let before = samples.timestamps.len();
-    let result = loop {
-        match decoder.next() {
-            Ok(Some((timestamp, value))) => {
-                if timestamp > to {
-                    break Ok(());
-                }
-                if timestamp >= from {
-                    samples.timestamps.push(timestamp);
-                    samples.values.push(value);
-                }
-            }
-            Ok(None) => break Ok(()),
-            Err(damage) => break Err(damage),
-        }
-    };
-    if !samples.histograms.is_empty() && samples.timestamps.len() > before {
+    samples.timestamps.resize(before + possible, 0);
+    samples.values.resize(before + possible, 0.0);
+    let columns = (&mut samples.timestamps[before..], &mut samples.values[before..]);
+    let (read, result) = decode_columns(&mut decoder, columns, to);
+    let result = if possible < count { result.and(Err(Damage::Short)) } else { result };
+    samples.timestamps.truncate(before + read);
+    samples.values.truncate(before + read);
+    let early = samples.timestamps[before..].partition_point(|&timestamp| timestamp < from);
+    if early > 0 {
+        samples.timestamps.drain(before..before + early);
+        samples.values.drain(before..before + early);
+    }
+    if !samples.histograms.is_empty() {
         samples.histograms.resize(samples.timestamps.len(), None);
     }
     result
 }
 
+/// Fills the columns with the samples up to the time `to`; gives how many these are.
+fn decode_columns(
+    decoder: &mut Decoder<'_>,
+    (timestamps, values): (&mut [i64], &mut [f64]),
+    to: i64,
+) -> (usize, Result<(), Damage>) {
+    let mut read = 0;
+    while read < 2 {
+        match decoder.next() {
+            Ok(Some((timestamp, value))) if timestamp <= to && read < timestamps.len() => {
+                (timestamps[read], values[read]) = (timestamp, value);
+                read += 1;
+            }
+            Ok(_) => return (read, Ok(())),
+            Err(damage) => return (read, Err(damage)),
+        }
+    }
+    // A copy that no other function sees stays in registers.
+    let mut state = decoder.state;
+    for (timestamp, value) in timestamps[2..].iter_mut().zip(&mut values[2..]) {
+        if let Err(damage) = state.advance() {
+            return (read, Err(damage));
+        }
+        if state.timestamp > to {
+            break;
+        }
+        *timestamp = state.timestamp;
+        *value = f64::from_bits(state.value);
+        read += 1;
+    }
+    (read, Ok(()))
+}
+
 /// Reads a chunk sample by sample. Never allocates.
 #[derive(Clone, Debug)]
 pub struct Decoder<'a> {
-    bits: Bits<'a>,
-    timestamp: i64,
-    value: u64,
-    delta: u64,
+    state: State<'a>,
     count: u16,
     read: u16,
-    leading: u8,
-    trailing: u8,
 }
 
 impl<'a> Decoder<'a> {
@@ -315,16 +372,15 @@ impl<'a> Decoder<'a> {
     /// The bytes are too short for a header.
     pub fn new(chunk: &'a [u8]) -> Result<Self, Damage> {
         let (header, data) = chunk.split_first_chunk::<HEADER>().ok_or(Damage::Short)?;
-        Ok(Decoder {
+        let state = State {
             bits: Bits { data, position: 0 },
             timestamp: 0,
             value: 0,
             delta: 0,
-            count: u16::from_be_bytes(*header),
-            read: 0,
             leading: NO_WINDOW,
             trailing: 0,
-        })
+        };
+        Ok(Decoder { state, count: u16::from_be_bytes(*header), read: 0 })
     }
 
     /// Number of samples that the chunk announces.
@@ -337,82 +393,104 @@ impl<'a> Decoder<'a> {
     /// # Errors
     /// The chunk is damaged. What comes after an error means nothing.
     #[expect(clippy::should_implement_trait, reason = "an iterator cannot fail")]
-    #[inline(always)]
     pub fn next(&mut self) -> Result<Option<(i64, f64)>, Damage> {
         if self.read == self.count {
             return Ok(None);
         }
-        if self.read >= 2 {
-            let dod = self.read_dod()?;
-            self.delta = self.delta.wrapping_add(dod as u64);
-            let previous = self.timestamp;
-            self.timestamp = previous.wrapping_add(self.delta as i64);
-            self.read_value()?;
-            if self.timestamp <= previous {
-                return Err(Damage::Order);
-            }
-        } else {
-            self.read_first_two()?;
+        match self.read {
+            0 => self.state.first()?,
+            1 => self.state.second()?,
+            _ => self.state.advance()?,
         }
         self.read += 1;
-        Ok(Some((self.timestamp, f64::from_bits(self.value))))
+        Ok(Some((self.state.timestamp, f64::from_bits(self.state.value))))
     }
+}
 
-    #[inline(never)]
-    fn read_first_two(&mut self) -> Result<(), Damage> {
+/// What the next sample is relative to.
+#[derive(Clone, Copy, Debug)]
+struct State<'a> {
+    bits: Bits<'a>,
+    timestamp: i64,
+    value: u64,
+    delta: u64,
+    leading: u8,
+    trailing: u8,
+}
+
+impl State<'_> {
+    fn first(&mut self) -> Result<(), Damage> {
         let number = self.bits.read_varint()?;
-        if self.read == 0 {
-            self.timestamp = (number >> 1) as i64 ^ -((number & 1) as i64);
-            self.value = self.bits.read(64)?;
-            return Ok(());
-        }
-        self.delta = number;
-        let previous = self.timestamp;
-        self.timestamp = previous.wrapping_add(number as i64);
-        self.read_value()?;
-        if self.timestamp <= previous { Err(Damage::Order) } else { Ok(()) }
+        self.timestamp = (number >> 1) as i64 ^ -((number & 1) as i64);
+        self.value = self.bits.read(64)?;
+        Ok(())
     }
 
+    fn second(&mut self) -> Result<(), Damage> {
+        self.delta = self.bits.read_varint()?;
+        self.step()?;
+        self.read_value(self.bits.peek(), 0)
+    }
+
+    /// Any sample from the third on.
     #[inline(always)]
-    fn read_dod(&mut self) -> Result<i64, Damage> {
+    fn advance(&mut self) -> Result<(), Damage> {
         let word = self.bits.peek();
-        let (prefix, length) = match word.leading_ones() {
-            0 => {
-                self.bits.skip(1)?;
-                return Ok(0);
-            }
-            1 => (2, 14),
-            2 => (3, 17),
-            3 => (4, 20),
+        let prefixed = |prefix: u32, length: u32| {
+            let number = (word << prefix >> (64 - length)) as i64;
+            // The upper end of the range is one more than in a two's complement.
+            let wraps = number > 1 << (length - 1);
+            (prefix + length, number - (i64::from(wraps) << length))
+        };
+        let (used, dod) = match word.leading_ones() {
+            0 => (1, 0),
+            1 => prefixed(2, 14),
+            2 => prefixed(3, 17),
+            3 => prefixed(4, 20),
             _ => {
                 self.bits.skip(4)?;
-                return Ok(self.bits.read(64)? as i64);
+                self.delta = self.delta.wrapping_add(self.bits.read(64)?);
+                self.step()?;
+                return self.read_value(self.bits.peek(), 0);
             }
         };
-        self.bits.skip(prefix + length)?;
-        let number = (word << prefix >> (64 - length)) as i64;
-        // The upper end of the range is one more than in a two's complement.
-        Ok(if number > 1 << (length - 1) { number - (1 << length) } else { number })
+        self.delta = self.delta.wrapping_add(dod as u64);
+        self.step()?;
+        // At least 33 bits of the word are left, and 13 are enough to tell how the value goes on.
+        self.read_value(word << used, used)
     }
 
     #[inline(always)]
-    fn read_value(&mut self) -> Result<(), Damage> {
-        let word = self.bits.peek();
+    fn step(&mut self) -> Result<(), Damage> {
+        let before = self.timestamp;
+        self.timestamp = before.wrapping_add(self.delta as i64);
+        if self.timestamp > before { Ok(()) } else { Err(self.misstep()) }
+    }
+
+    /// What was read behind the end looks like a step, too.
+    #[cold]
+    fn misstep(&self) -> Damage {
+        if self.bits.left() < 24 { Damage::Short } else { Damage::Order }
+    }
+
+    /// The value whose bits begin `word`, `used` bits behind the position.
+    #[inline(always)]
+    fn read_value(&mut self, word: u64, used: u32) -> Result<(), Damage> {
         if word >> 63 == 0 {
-            return self.bits.skip(1);
+            return self.bits.skip(used + 1);
         }
         if word >> 62 == 0b10 {
+            self.bits.skip(used + 2)?;
             if self.leading == NO_WINDOW {
                 return Err(Damage::Field);
             }
-            self.bits.skip(2)?;
         } else {
+            self.bits.skip(used + 13)?;
             let leading = (word >> 57) as u8 & 31;
             let significant = match (word >> 51) as u8 & 63 {
                 0 => 64,
                 some => some,
             };
-            self.bits.skip(13)?;
             if leading + significant > 64 {
                 return Err(Damage::Field);
             }
@@ -427,7 +505,7 @@ impl<'a> Decoder<'a> {
 }
 
 /// Bits from the highest of each byte on.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Bits<'a> {
     data: &'a [u8],
     /// In bits; never beyond the end.
@@ -439,21 +517,15 @@ impl Bits<'_> {
     #[inline(always)]
     fn peek(&self) -> u64 {
         let byte = self.position / 8;
-        let word = match self.data.get(byte..byte + 8) {
-            Some(bytes) => u64::from_be_bytes(bytes.try_into().expect("eight bytes")),
-            None => self.tail(byte),
+        let word = match self.data.get(byte..).and_then(<[u8]>::first_chunk::<8>) {
+            Some(bytes) => u64::from_be_bytes(*bytes),
+            None => tail(self.data, byte),
         };
         word << (self.position % 8)
     }
 
-    #[inline(never)]
-    fn tail(&self, byte: usize) -> u64 {
-        let rest = self.data.get(byte..).unwrap_or(&[]);
-        let mut padded = [0; 8];
-        for (to, from) in padded.iter_mut().zip(rest) {
-            *to = *from;
-        }
-        u64::from_be_bytes(padded)
+    fn left(&self) -> usize {
+        self.data.len() * 8 - self.position
     }
 
     #[inline(always)]
@@ -496,6 +568,17 @@ impl Bits<'_> {
         }
         Err(Damage::Field)
     }
+}
+
+/// The word at `byte`, of which some bytes are behind the end.
+#[inline(never)]
+fn tail(data: &[u8], byte: usize) -> u64 {
+    let rest = data.get(byte..).unwrap_or(&[]);
+    let mut padded = [0; 8];
+    for (to, from) in padded.iter_mut().zip(rest) {
+        *to = *from;
+    }
+    u64::from_be_bytes(padded)
 }
 
 #[cfg(test)]
