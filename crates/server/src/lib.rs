@@ -1,6 +1,7 @@
 //! The binary unladen: scrape, keep, query, look.
 
 pub mod config;
+pub mod discovery;
 pub mod duration;
 pub mod http_client;
 pub mod relabel;

@@ -1,11 +1,356 @@
 //! Scraping: from targets to the store.
 //!
 //! ```text
-//! status      what the API and the page show
+//! pool        one job: its sources, its targets, their tasks
+//! target      from what was discovered to what is scraped
+//! task        one target's life: wait, fetch, ingest, report
+//! schedule    when a target is due, and what time its samples get
+//! accept      what is asked for, and what the answer is
+//! ingest      from a body to the store's batch
+//! known       the lines of the last scrape: what a body is compared with
+//! resolve     from a new line to the labels under which it is stored
 //! metadata    type, help and unit of the families of a target
+//! failure_log one line of JSON for each failed scrape
+//! counters    what scraping counts about itself
+//! status      what the API and the page show
 //! ```
+//! A target may misbehave in any way: its scrape fails with a reason, its `up` is 0, and nothing else
+//! notices.
 
+mod accept;
+mod counters;
+mod failure_log;
+pub mod ingest;
+mod known;
 mod metadata;
+mod pool;
+mod resolve;
+mod schedule;
 mod status;
+mod target;
+mod task;
 
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::hash::Hasher;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use parking_lot::Mutex;
+use store::db::Db;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+pub use counters::{Count, Counters};
+pub use schedule::Clock;
 pub use status::{DroppedTarget, Health, Metadata, PoolStatus, Status, TargetStatus};
+
+use crate::config::{Config, Discovery, ScrapeConfig};
+use crate::discovery;
+use crate::http_client::{self, Buffers, Client};
+use failure_log::FailureLog;
+use ingest::Ingester;
+use pool::{Pool, Running};
+use target::Fnv;
+use task::{PoolShared, Settings};
+
+/// Updates of the sources are taken up at most this often.
+const SYNC_INTERVAL: Duration = Duration::from_secs(5);
+
+/// A first update is often followed by others at once (all files of a pattern): they go together.
+const SYNC_DELAY: Duration = Duration::from_millis(20);
+
+/// How scraping behaves.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What time it is.
+    pub clock: Clock,
+    /// Bytes that all bodies which are being read may hold together.
+    pub body_budget: usize,
+    /// From one sync with discovery to the next.
+    pub sync_interval: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            clock: Clock::default(),
+            body_budget: http_client::DEFAULT_BUDGET,
+            sync_interval: SYNC_INTERVAL,
+        }
+    }
+}
+
+/// Why a configuration cannot be applied; the one before goes on.
+#[derive(Debug)]
+pub struct ApplyError {
+    job: String,
+    reason: String,
+}
+
+impl fmt::Display for ApplyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "scrape config {:?}: {}", self.job, self.reason)
+    }
+}
+
+impl std::error::Error for ApplyError {}
+
+/// What all tasks share.
+struct Shared {
+    db: Arc<Db>,
+    clock: Clock,
+    buffers: Arc<Buffers>,
+    ingesters: Mutex<Vec<Ingester>>,
+    counters: Arc<Counters>,
+    seed: AtomicU64,
+    multi_threaded: bool,
+}
+
+impl Shared {
+    fn seed(&self) -> u64 {
+        self.seed.load(Ordering::Relaxed)
+    }
+
+    /// Steady: there are as many as threads that ingest at once.
+    fn take_ingester(&self) -> Ingester {
+        let waiting = self.ingesters.lock().pop();
+        waiting.unwrap_or_else(|| Ingester::new(&self.db))
+    }
+
+    fn return_ingester(&self, ingester: Ingester) {
+        self.ingesters.lock().push(ingester);
+    }
+}
+
+/// All scraping: pools, their targets, their tasks.
+pub struct Manager {
+    shared: Arc<Shared>,
+    pools: Arc<Mutex<BTreeMap<String, Arc<Pool>>>>,
+    /// Tasks of pools that are gone, while they still have series to mark.
+    departing: Mutex<Vec<Running>>,
+    sources: Arc<discovery::Counters>,
+    wake: Arc<Wake>,
+    coordinator: JoinHandle<()>,
+}
+
+/// Tells the coordinator that there is something to do.
+#[derive(Default)]
+struct Wake {
+    changed: Notify,
+    /// Do not wait for the end of the sync interval.
+    at_once: Notify,
+}
+
+impl Manager {
+    /// Scraping into `db`, with nothing to scrape yet. Must be called within a runtime.
+    pub fn new(db: Arc<Db>, options: Options) -> Self {
+        let flavor = tokio::runtime::Handle::current().runtime_flavor();
+        let shared = Arc::new(Shared {
+            db,
+            clock: options.clock,
+            buffers: Buffers::new(options.body_budget),
+            ingesters: Mutex::default(),
+            counters: Arc::default(),
+            seed: AtomicU64::new(0),
+            multi_threaded: flavor == tokio::runtime::RuntimeFlavor::MultiThread,
+        });
+        let pools = Arc::default();
+        let wake = Arc::<Wake>::default();
+        let coordinator = tokio::spawn(coordinate(
+            shared.clone(),
+            Arc::clone(&pools),
+            wake.clone(),
+            options.sync_interval,
+        ));
+        Manager {
+            shared,
+            pools,
+            departing: Mutex::default(),
+            sources: Arc::default(),
+            wake,
+            coordinator,
+        }
+    }
+
+    /// Makes `config` what is scraped. Targets that it keeps go on with their connection, their place
+    /// in time and what is known of their series. Must be called within a runtime.
+    ///
+    /// # Errors
+    /// Options that cannot be honoured: then nothing has changed.
+    pub fn apply(&self, config: &Config) -> Result<(), ApplyError> {
+        let mut pools = self.pools.lock();
+        let mut prepared = Vec::new();
+        let mut logs = HashMap::new();
+        for job in &config.scrape_configs {
+            let unchanged = pools.get(&job.job_name).is_some_and(|pool| {
+                let settings = pool.shared.settings.load();
+                *settings.config == *job && job.scrape_failure_log_file.is_none()
+            });
+            if !unchanged {
+                prepared.push((job, prepare(job, &mut logs)?));
+            }
+        }
+        self.shared.seed.store(seed(config), Ordering::Relaxed);
+        let jobs: Vec<&str> = config.scrape_configs.iter().map(|job| &*job.job_name).collect();
+        let mut departing = self.departing.lock();
+        departing.retain(|running| !running.is_finished());
+        pools.retain(|name, pool| {
+            let stays = jobs.contains(&name.as_str());
+            if !stays {
+                departing.extend(pool.depart());
+            }
+            stays
+        });
+        for (job, settings) in prepared {
+            let name = &job.job_name;
+            let pool = match pools.get(name) {
+                Some(pool) => {
+                    self.shared.counters.scrape_pool_reloads.add(1);
+                    pool.shared.settings.store(Arc::new(settings));
+                    pool.clone()
+                }
+                None => {
+                    self.shared.counters.scrape_pools.add(1);
+                    let pool = Arc::new(Pool::new(Arc::new(PoolShared {
+                        name: Arc::from(name.as_str()),
+                        settings: ArcSwap::from_pointee(settings),
+                        forced_error: ArcSwapOption::empty(),
+                    })));
+                    pools.insert(name.clone(), pool.clone());
+                    pool
+                }
+            };
+            let context = self.context(&pool);
+            pool.sources
+                .lock()
+                .apply(&job.discoveries, &context)
+                .map_err(|error| ApplyError { job: name.clone(), reason: error.to_string() })?;
+            pool.dirty.store(true, Ordering::Release);
+        }
+        drop(pools);
+        self.wake.at_once.notify_one();
+        self.wake.changed.notify_one();
+        Ok(())
+    }
+
+    fn context(&self, pool: &Arc<Pool>) -> discovery::Context {
+        let (weak, wake) = (Arc::downgrade(pool), self.wake.clone());
+        discovery::Context {
+            job: pool.shared.name.clone(),
+            buffers: self.shared.buffers.clone(),
+            counters: self.sources.clone(),
+            changed: Arc::new(move || {
+                if let Some(pool) = weak.upgrade() {
+                    pool.dirty.store(true, Ordering::Release);
+                    wake.changed.notify_one();
+                }
+            }),
+        }
+    }
+
+    /// Everything there is to show, copied.
+    pub fn status(&self) -> Status {
+        let pools: Vec<_> =
+            self.pools.lock().iter().map(|(name, pool)| (name.clone(), pool.clone())).collect();
+        Status { pools: pools.into_iter().map(|(name, pool)| (name, pool.status())).collect() }
+    }
+
+    /// What scraping counts.
+    pub fn counters(&self) -> &Arc<Counters> {
+        &self.shared.counters
+    }
+
+    /// What discovery counts.
+    pub fn discovery_counters(&self) -> &Arc<discovery::Counters> {
+        &self.sources
+    }
+
+    /// Stops all scrapes, also those under way, and waits until they have stopped. Marks nothing
+    /// stale: the next start goes on.
+    pub async fn shutdown(&self) {
+        self.coordinator.abort();
+        let pools = std::mem::take(&mut *self.pools.lock());
+        let mut running: Vec<_> = std::mem::take(&mut *self.departing.lock());
+        for pool in pools.values() {
+            running.extend(pool.depart());
+        }
+        for handle in running.into_iter().map(Running::stop).collect::<Vec<_>>() {
+            // A task that panicked has already said so.
+            let _ = handle.await;
+        }
+    }
+}
+
+impl Drop for Manager {
+    fn drop(&mut self) {
+        self.coordinator.abort();
+    }
+}
+
+/// What can fail of a job is done before anything changes.
+fn prepare(
+    job: &ScrapeConfig,
+    logs: &mut HashMap<PathBuf, Arc<FailureLog>>,
+) -> Result<Settings, ApplyError> {
+    let refuse = |reason: String| ApplyError { job: job.job_name.clone(), reason };
+    for discovery in &job.discoveries {
+        if let Discovery::Http(http) = discovery {
+            Client::new(&http.http).map_err(|error| refuse(format!("http_sd: {error}")))?;
+        }
+    }
+    let failure_log = match &job.scrape_failure_log_file {
+        None => None,
+        Some(path) => Some(match logs.get(path) {
+            Some(log) => log.clone(),
+            None => {
+                let log = FailureLog::open(path).map_err(|error| {
+                    refuse(format!("scrape_failure_log_file {}: {error}", path.display()))
+                })?;
+                logs.entry(path.clone()).or_insert(Arc::new(log)).clone()
+            }
+        }),
+    };
+    let client = Client::new(&job.http).map_err(|error| refuse(error.to_string()))?;
+    Ok(Settings { config: Arc::new(job.clone()), client, failure_log })
+}
+
+/// The server's part of each target's offset: two servers that scrape the same targets do so at
+/// different times.
+fn seed(config: &Config) -> u64 {
+    let mut hash = Fnv::default();
+    hash.write(rustix::system::uname().nodename().to_bytes());
+    hash.write(config.global.external_labels.to_string().as_bytes());
+    hash.finish()
+}
+
+/// Syncs pools with what their sources publish, at most once per `interval`, at once after a reload.
+async fn coordinate(
+    shared: Arc<Shared>,
+    pools: Arc<Mutex<BTreeMap<String, Arc<Pool>>>>,
+    wake: Arc<Wake>,
+    interval: Duration,
+) {
+    loop {
+        wake.changed.notified().await;
+        tokio::time::sleep(SYNC_DELAY).await;
+        let started = Instant::now();
+        let dirty: Vec<_> = pools
+            .lock()
+            .values()
+            .filter(|pool| pool.dirty.load(Ordering::Acquire))
+            .cloned()
+            .collect();
+        for pool in dirty {
+            pool.sync(&shared);
+        }
+        tokio::select! {
+            () = tokio::time::sleep_until(started + interval) => {}
+            () = wake.at_once.notified() => {}
+        }
+    }
+}

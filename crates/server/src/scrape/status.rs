@@ -27,6 +27,8 @@ pub struct PoolStatus {
     pub dropped_count: usize,
     /// Targets that cannot be made from what was discovered, with the reason; bounded.
     pub invalid: Vec<String>,
+    /// Why sources of targets hold on to what they found before.
+    pub discovery_errors: Vec<String>,
 }
 
 /// A target that is scraped.
@@ -67,6 +69,11 @@ impl TargetStatus {
     /// What the target says about its metrics, in the order of the names. Copies.
     pub fn metadata(&self) -> Vec<Metadata> {
         self.families.list()
+    }
+
+    /// How many families that are, and the bytes of their texts.
+    pub fn metadata_size(&self) -> (usize, usize) {
+        self.families.size()
     }
 
     /// What the target says about one metric family.

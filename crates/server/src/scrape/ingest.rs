@@ -1,0 +1,673 @@
+//! From a body to the store's batch: lines are recognised, numbers read, series resolved once.
+//!
+//! Steps for each line: 1. Is it the line that followed last time? Then its bytes are compared and
+//! its number is read. 2. Otherwise it is read as a line, and looked up by its bytes. 3. Otherwise it
+//! is new: its labels are resolved and wait. When the whole body is read without a fault, 4. the new
+//! series get their ids, 5. series that are missing are marked stale. A fault leaves the batch empty.
+//!
+//! Steady (all lines known): allocates nothing, from the body to the committed batch.
+
+use std::fmt;
+use std::sync::Arc;
+
+use hashbrown::HashSet;
+use store::Labels;
+use store::db::{Appender, Db, Rejected, SeriesId};
+use store::labels::METRIC_NAME;
+use wire::exposition::{Event, Exemplar, Format, ReadError, Reader, Reading, Sample};
+
+use super::known::{Known, LineKind, NOWHERE, Place};
+use super::metadata::{Families, Said};
+use super::resolve::{Refused, Resolved, resolve};
+use crate::config::ScrapeConfig;
+use crate::relabel::Scratch;
+
+/// The value that says: this series has ended.
+pub const STALE: f64 = f64::from_bits(0x7ff0_0000_0000_0002);
+
+/// Samples further ahead of the clock than this are not taken.
+const MOST_AHEAD_MS: i64 = 10 * 60 * 1000;
+
+/// The series of one target, as far as its scrapes have shown them.
+#[derive(Default)]
+pub struct TargetSeries {
+    known: Known,
+    reports: [Option<SeriesId>; REPORTS.len()],
+    families: Arc<Families>,
+}
+
+impl TargetSeries {
+    pub(super) fn new(families: Arc<Families>) -> Self {
+        TargetSeries { families, ..TargetSeries::default() }
+    }
+
+    /// Forgets how lines were relabelled, not which series are to be marked stale.
+    pub(super) fn reset(&mut self) {
+        self.known.reset();
+    }
+
+    /// Moves what was seen of a target to a target that takes its place.
+    pub(super) fn set_families(&mut self, families: Arc<Families>) {
+        self.families = families;
+        // The comment lines have to be read again to fill the new one.
+        self.known.reset();
+    }
+
+    /// Whether nothing was ever stored.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.reports[0].is_none()
+    }
+
+    /// Bytes that the target's lines hold on to.
+    pub fn memory_usage(&self) -> usize {
+        self.known.memory_usage()
+    }
+}
+
+/// What a scrape brought.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Samples in the body.
+    pub scraped: u64,
+    /// Those that relabelling kept.
+    pub post_relabel: u64,
+    /// Series that were not known.
+    pub series_added: u64,
+    /// Samples that came for a series that already had one in this scrape, or in the store, at the
+    /// same time.
+    pub duplicates: u64,
+    /// Samples older than the last one of their series.
+    pub out_of_order: u64,
+    /// Samples too old, or too far in the future.
+    pub out_of_bounds: u64,
+}
+
+/// Why nothing of a body is stored.
+#[derive(Debug)]
+pub struct Fault {
+    kind: FaultKind,
+}
+
+#[derive(Debug)]
+enum FaultKind {
+    Read(ReadError),
+    Invalid(String, u64),
+    LabelLimit(String, u64),
+    SampleLimit { samples: u64, limit: u64 },
+    Store(store::Error),
+    Memory,
+}
+
+impl Fault {
+    /// Whether `sample_limit` was exceeded.
+    pub fn is_sample_limit(&self) -> bool {
+        matches!(self.kind, FaultKind::SampleLimit { .. })
+    }
+
+    /// Whether a limit on labels was exceeded.
+    pub fn is_label_limit(&self) -> bool {
+        matches!(self.kind, FaultKind::LabelLimit(..))
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            FaultKind::Read(error) => write!(f, "cannot read the body: {error}"),
+            FaultKind::Invalid(reason, line) | FaultKind::LabelLimit(reason, line) => {
+                write!(f, "line {line}: {reason}")
+            }
+            FaultKind::SampleLimit { samples, limit } => write!(
+                f,
+                "sample_limit exceeded (samples after metric relabelling: {samples}, limit: {limit})"
+            ),
+            FaultKind::Store(error) => write!(f, "the store takes no more series: {error}"),
+            FaultKind::Memory => f.write_str("the target has more series than can be remembered"),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// One body, and how to take it.
+#[derive(Clone, Copy)]
+pub struct Body<'a> {
+    /// Its bytes, inflated.
+    pub bytes: &'a [u8],
+    /// Its format.
+    pub format: Format,
+    /// When it was scraped, in milliseconds since 1970.
+    pub now_ms: i64,
+    /// The labels that its series get.
+    pub labels: &'a Labels,
+    /// The job.
+    pub config: &'a ScrapeConfig,
+}
+
+/// Takes bodies, one after the other. Each worker has one: nothing in it belongs to a target.
+pub struct Ingester {
+    appender: Appender,
+    /// The line of each sample in the batch, as far as samples of lines go.
+    batch: Vec<Place>,
+    scratch: Scratch,
+    /// The series of the current scrape: only filled where some are missing.
+    present: HashSet<SeriesId, foldhash::fast::RandomState>,
+}
+
+/// A sample of a new series.
+struct Pending<'a> {
+    place: Place,
+    labels: Labels,
+    timestamp: i64,
+    value: f64,
+    exemplar: Option<Exemplar<'a>>,
+}
+
+/// Where the reading of one body stands.
+struct Pass<'a, 'b> {
+    body: Body<'a>,
+    series: &'b mut TargetSeries,
+    counts: Counts,
+    /// Different lines so far.
+    seen: usize,
+    /// Lines that were live before and are here again.
+    kept: u32,
+    /// Lines that are here and were not live before.
+    fresh: u32,
+    /// Samples that were or would have been appended.
+    limited: u64,
+    limit: u64,
+    pending: Vec<Pending<'a>>,
+    /// How many lines were known before.
+    lines_before: usize,
+    /// For each line since then its place in `pending`; comments and dropped series have none.
+    pending_of: Vec<u32>,
+}
+
+impl Ingester {
+    /// An ingester of its own for each worker. Setup.
+    pub fn new(db: &Db) -> Self {
+        Ingester {
+            appender: db.appender(),
+            batch: Vec::new(),
+            scratch: Scratch::new(),
+            present: HashSet::default(),
+        }
+    }
+
+    /// Reads `body` into the batch, with staleness markers for what it no longer has.
+    ///
+    /// # Errors
+    /// The body cannot be read or exceeds a limit: the batch is empty, and the counts say how far it
+    /// went.
+    pub fn read(
+        &mut self,
+        series: &mut TargetSeries,
+        body: Body<'_>,
+    ) -> Result<Counts, (Fault, Counts)> {
+        self.rollback();
+        series.known.generation += 1;
+        let lines_before = series.known.lines.len();
+        let limit = body.config.limits.samples.unwrap_or(u64::MAX);
+        let mut pass = Pass {
+            body,
+            series,
+            counts: Counts::default(),
+            seen: 0,
+            kept: 0,
+            fresh: 0,
+            limited: 0,
+            limit,
+            pending: Vec::new(),
+            lines_before,
+            pending_of: Vec::new(),
+        };
+        let result = pass.walk(self).and_then(|()| pass.settle(self));
+        match result {
+            Ok(()) => {
+                let (counts, seen, kept, fresh) = (pass.counts, pass.seen, pass.kept, pass.fresh);
+                self.mark_missing(series, body.now_ms, kept, fresh);
+                if series.known.collect(seen) {
+                    retain_families(series, body.format);
+                }
+                Ok(counts)
+            }
+            Err(kind) => {
+                let counts = pass.counts;
+                series.known.truncate(lines_before);
+                self.rollback();
+                Err((Fault { kind }, counts))
+            }
+        }
+    }
+
+    /// Marks every series of the target stale: after a failed scrape, and when the target is gone.
+    pub fn mark_all_stale(&mut self, series: &mut TargetSeries, now_ms: i64) {
+        self.rollback();
+        let known = &mut series.known;
+        if known.live == 0 && known.orphans.is_empty() {
+            return;
+        }
+        for line in &mut known.lines {
+            if line.live {
+                line.live = false;
+                if let Some(id) = line.id {
+                    self.appender.append(id, now_ms, STALE);
+                }
+            }
+        }
+        known.live = 0;
+        for id in known.orphans.drain(..) {
+            self.appender.append(id, now_ms, STALE);
+        }
+    }
+
+    /// Adds what the server says about a scrape itself.
+    ///
+    /// # Errors
+    /// The store takes no more series.
+    pub fn report(
+        &mut self,
+        series: &mut TargetSeries,
+        labels: &Labels,
+        now_ms: i64,
+        report: &Report,
+    ) -> Result<(), store::Error> {
+        let values = report.values();
+        for (index, name) in REPORTS.iter().enumerate() {
+            let Some(value) = values[index] else { continue };
+            let id = match series.reports[index] {
+                Some(id) => id,
+                None => {
+                    let mut own = labels.to_builder();
+                    own.set(METRIC_NAME, name);
+                    *series.reports[index].insert(self.appender.series(&own.build())?)
+                }
+            };
+            self.appender.append(id, now_ms, value);
+        }
+        Ok(())
+    }
+
+    /// Commits the batch, and adds what the store refused to `counts`. Says whether the body has to
+    /// be read again, because the store had forgotten some of its series.
+    ///
+    /// # Errors
+    /// The journal cannot be written: nothing is stored.
+    pub fn commit(
+        &mut self,
+        series: &mut TargetSeries,
+        counts: &mut Counts,
+    ) -> Result<bool, store::Error> {
+        let committed = self.appender.commit()?;
+        let mut again = false;
+        for &(index, reason) in &committed.rejected {
+            let Some(&place) = self.batch.get(index) else {
+                // Staleness markers and reports: expected when a target comes back.
+                if reason == Rejected::UnknownSeries {
+                    series.reports = Default::default();
+                }
+                continue;
+            };
+            match reason {
+                Rejected::OutOfOrder => counts.out_of_order += 1,
+                Rejected::DuplicateTimestamp => counts.duplicates += 1,
+                Rejected::TooOld => counts.out_of_bounds += 1,
+                Rejected::UnknownSeries => {
+                    series.known.forget(place);
+                    again = true;
+                    continue;
+                }
+            }
+            // Somebody else writes this series: its end is not ours to mark.
+            let line = &mut series.known.lines[place as usize];
+            if line.live {
+                line.live = false;
+                series.known.live -= 1;
+            }
+        }
+        self.batch.clear();
+        Ok(again)
+    }
+
+    /// Forgets the batch.
+    pub fn rollback(&mut self) {
+        self.appender.rollback();
+        self.batch.clear();
+    }
+
+    /// Marks what was live and is missing. Costs nothing where everything live came back.
+    fn mark_missing(&mut self, series: &mut TargetSeries, now_ms: i64, kept: u32, fresh: u32) {
+        let known = &mut series.known;
+        if kept == known.live && fresh == 0 && known.orphans.is_empty() {
+            return;
+        }
+        let generation = known.generation;
+        let missing = kept != known.live || !known.orphans.is_empty();
+        if missing {
+            // One series can stand in the body under several spellings.
+            self.present.clear();
+            let tracked = known.lines.iter().filter(|line| line.tracked == generation);
+            self.present.extend(tracked.filter_map(|line| line.id));
+        }
+        known.live = 0;
+        for line in &mut known.lines {
+            let Some(id) = line.id else { continue };
+            if line.live && line.tracked != generation && !self.present.contains(&id) {
+                self.appender.append(id, now_ms, STALE);
+            }
+            line.live = line.tracked == generation;
+            known.live += u32::from(line.live);
+        }
+        for id in known.orphans.drain(..) {
+            if !self.present.contains(&id) {
+                self.appender.append(id, now_ms, STALE);
+            }
+        }
+        self.present.clear();
+    }
+}
+
+impl<'a> Pass<'a, '_> {
+    /// Reads the whole body.
+    fn walk(&mut self, ingester: &mut Ingester) -> Result<(), FaultKind> {
+        let mut reader = Reader::new(self.body.bytes, self.body.format);
+        let mut before = NOWHERE;
+        let mut expected = self.series.known.first;
+        loop {
+            let known = &self.series.known;
+            if let Some(line) = known.lines.get(expected as usize) {
+                let text = known.text_of(line);
+                if line.kind == LineKind::Comment {
+                    if reader.comment_if(text) {
+                        before = self.see(expected);
+                        expected = self.series.known.lines[before as usize].next;
+                        continue;
+                    }
+                } else if let Some(reading) = reader.sample_if(text) {
+                    self.sample(expected, reading.map_err(FaultKind::Read)?, ingester);
+                    before = expected;
+                    expected = self.series.known.lines[before as usize].next;
+                    continue;
+                }
+            }
+            let Some(event) = reader.next() else { break };
+            let place = match event.map_err(FaultKind::Read)? {
+                Event::Sample(sample) => self.unexpected(&sample, &reader, ingester)?,
+                Event::Comment(_) => continue,
+                event => self.comment(event, reader.last_line())?,
+            };
+            let Some(place) = place else { continue };
+            match self.series.known.lines.get_mut(before as usize) {
+                Some(line) => line.next = place,
+                None => self.series.known.first = place,
+            }
+            before = place;
+            expected = self.series.known.lines[place as usize].next;
+        }
+        if self.limited > self.limit {
+            let limit = self.limit;
+            return Err(FaultKind::SampleLimit { samples: self.counts.post_relabel, limit });
+        }
+        Ok(())
+    }
+
+    /// Gives the new series their ids, in the order of the body.
+    fn settle(&mut self, ingester: &mut Ingester) -> Result<(), FaultKind> {
+        for pending in std::mem::take(&mut self.pending) {
+            let id = ingester.appender.series(&pending.labels).map_err(FaultKind::Store)?;
+            let line = &mut self.series.known.lines[pending.place as usize];
+            line.id = Some(id);
+            ingester.appender.append(id, pending.timestamp, pending.value);
+            ingester.batch.push(pending.place);
+            if let Some(exemplar) = pending.exemplar {
+                append_exemplar(&mut ingester.appender, id, &exemplar, pending.timestamp);
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that a line is there; gives its place back.
+    #[inline]
+    fn see(&mut self, place: Place) -> Place {
+        let generation = self.series.known.generation;
+        let line = &mut self.series.known.lines[place as usize];
+        self.seen += usize::from(line.seen != generation);
+        line.seen = generation;
+        place
+    }
+
+    /// A sample of a known line.
+    #[inline]
+    fn sample(&mut self, place: Place, reading: Reading<'a>, ingester: &mut Ingester) {
+        let generation = self.series.known.generation;
+        let line = &mut self.series.known.lines[place as usize];
+        self.counts.scraped += 1;
+        let again = line.seen == generation;
+        self.seen += usize::from(!again);
+        line.seen = generation;
+        if line.kind == LineKind::Dropped {
+            return;
+        }
+        self.counts.post_relabel += 1;
+        let explicit = reading.timestamp_ms.filter(|_| self.body.config.honor_timestamps);
+        if again && explicit.is_none() {
+            self.counts.duplicates += 1;
+            return;
+        }
+        let timestamp = explicit.unwrap_or(self.body.now_ms);
+        self.limited += 1;
+        if self.limited > self.limit {
+            return;
+        }
+        if timestamp > self.body.now_ms + MOST_AHEAD_MS {
+            self.counts.out_of_bounds += 1;
+            return;
+        }
+        // A new series that stands twice in the body with timestamps of its own has no id yet.
+        let Some(id) = line.id else {
+            let first = self.pending_of.get(place as usize - self.lines_before);
+            if let Some(first) = first.and_then(|first| self.pending.get(*first as usize)) {
+                let (labels, value) = (first.labels.clone(), reading.value);
+                let exemplar = reading.exemplar;
+                self.pending.push(Pending { place, labels, timestamp, value, exemplar });
+            }
+            return;
+        };
+        ingester.appender.append(id, timestamp, reading.value);
+        ingester.batch.push(place);
+        if explicit.is_none() || self.body.config.track_timestamps_staleness {
+            if line.tracked != generation {
+                self.kept += u32::from(line.live);
+                self.fresh += u32::from(!line.live);
+            }
+            line.tracked = generation;
+        }
+        if let Some(exemplar) = &reading.exemplar {
+            append_exemplar(&mut ingester.appender, id, exemplar, timestamp);
+        }
+    }
+
+    /// A sample that is not where it was, or is new. `None`: not to be remembered.
+    #[cold]
+    fn unexpected(
+        &mut self,
+        sample: &Sample<'a>,
+        reader: &Reader<'a>,
+        ingester: &mut Ingester,
+    ) -> Result<Option<Place>, FaultKind> {
+        let text = sample.series.as_bytes();
+        if let Some(place) = self.series.known.find(text) {
+            self.sample(place, sample.reading, ingester);
+            return Ok(Some(place));
+        }
+        let line_number = || {
+            let before = &self.body.bytes[..reader.offset().saturating_sub(1)];
+            1 + memchr::memchr_iter(b'\n', before).count() as u64
+        };
+        let resolved = resolve(sample, self.body.labels, self.body.config, &mut ingester.scratch)
+            .map_err(|refused| match refused {
+            Refused::Invalid(reason) => FaultKind::Invalid(reason, line_number()),
+            Refused::Limit(reason) => FaultKind::LabelLimit(reason, line_number()),
+        })?;
+        self.counts.scraped += 1;
+        let labels = match resolved {
+            Resolved::Keep(labels) => labels,
+            Resolved::Drop => {
+                let place = self.remember(text, LineKind::Dropped)?;
+                return Ok(Some(place));
+            }
+        };
+        self.counts.post_relabel += 1;
+        let explicit = sample.reading.timestamp_ms.filter(|_| self.body.config.honor_timestamps);
+        let timestamp = explicit.unwrap_or(self.body.now_ms);
+        self.limited += 1;
+        if self.limited > self.limit {
+            // Only the number of samples still counts. Nothing is remembered of a scrape that fails.
+            return Ok(None);
+        }
+        if timestamp > self.body.now_ms + MOST_AHEAD_MS {
+            self.counts.out_of_bounds += 1;
+            return Ok(None);
+        }
+        let place = self.remember(text, LineKind::Series)?;
+        self.counts.series_added += 1;
+        if explicit.is_none() || self.body.config.track_timestamps_staleness {
+            self.series.known.lines[place as usize].tracked = self.series.known.generation;
+            self.fresh += 1;
+        }
+        let Reading { value, exemplar, .. } = sample.reading;
+        self.pending.push(Pending { place, labels, timestamp, value, exemplar });
+        Ok(Some(place))
+    }
+
+    /// A comment that is not where it was, or is new.
+    #[cold]
+    fn comment(&mut self, event: Event<'a>, text: &[u8]) -> Result<Option<Place>, FaultKind> {
+        let mut name = String::new();
+        let mut said = String::new();
+        let families = &self.series.families;
+        match event {
+            Event::Help { family, text } => {
+                families.say(family.resolve(&mut name), &Said::Help(text.resolve(&mut said)));
+            }
+            Event::Type { family, kind } => {
+                families.say(family.resolve(&mut name), &Said::Kind(kind));
+            }
+            Event::Unit { family, unit } => {
+                families.say(family.resolve(&mut name), &Said::Unit(unit.resolve(&mut said)));
+            }
+            Event::Comment(_) | Event::Sample(_) => return Ok(None),
+        }
+        match self.series.known.find(text) {
+            Some(place) => Ok(Some(self.see(place))),
+            None => self.remember(text, LineKind::Comment).map(Some),
+        }
+    }
+
+    /// Adds a line of this body to those that are known.
+    fn remember(&mut self, text: &[u8], kind: LineKind) -> Result<Place, FaultKind> {
+        let pending = if kind == LineKind::Series { self.pending.len() as u32 } else { NOWHERE };
+        self.pending_of.push(pending);
+        let place = self.series.known.add(text, kind).ok_or(FaultKind::Memory)?;
+        Ok(self.see(place))
+    }
+}
+
+/// Forgets the families that no remembered comment names.
+fn retain_families(series: &TargetSeries, format: Format) {
+    let mut named = HashSet::<String, foldhash::fast::RandomState>::default();
+    let known = &series.known;
+    for line in known.lines.iter().filter(|line| line.kind == LineKind::Comment) {
+        let event = Reader::new(known.text_of(line), format).next();
+        if let Some(Ok(
+            Event::Help { family, .. } | Event::Type { family, .. } | Event::Unit { family, .. },
+        )) = event
+        {
+            named.insert(family.to_cow().into_owned());
+        }
+    }
+    series.families.retain(|name| named.contains(name));
+}
+
+fn append_exemplar(appender: &mut Appender, id: SeriesId, exemplar: &Exemplar<'_>, timestamp: i64) {
+    let timestamp = exemplar.timestamp_ms.unwrap_or(timestamp);
+    let plain = exemplar
+        .labels()
+        .all(|label| label.name.as_plain().is_some() && label.value.as_plain().is_some());
+    if plain {
+        let labels = exemplar
+            .labels()
+            .filter_map(|label| Some((label.name.as_plain()?, label.value.as_plain()?)));
+        appender.exemplar(id, labels, exemplar.value, timestamp);
+    } else {
+        let own: Vec<_> =
+            exemplar.labels().map(|label| (label.name.to_cow(), label.value.to_cow())).collect();
+        let labels = own.iter().map(|(name, value)| (&**name, &**value));
+        appender.exemplar(id, labels, exemplar.value, timestamp);
+    }
+}
+
+/// The series that the server adds to each target, in the order of [`Report::values`].
+const REPORTS: [&str; 8] = [
+    "up",
+    "scrape_duration_seconds",
+    "scrape_samples_scraped",
+    "scrape_samples_post_metric_relabeling",
+    "scrape_series_added",
+    "scrape_timeout_seconds",
+    "scrape_sample_limit",
+    "scrape_body_size_bytes",
+];
+
+/// What the server says about a scrape.
+#[derive(Clone, Copy, Debug)]
+pub enum Report {
+    /// It took place.
+    Scraped {
+        /// Whether it worked.
+        up: bool,
+        /// How long it took, in seconds.
+        seconds: f64,
+        /// What it brought.
+        counts: Counts,
+        /// For `extra_scrape_metrics`.
+        extra: Option<Extra>,
+    },
+    /// The target is gone.
+    Gone {
+        /// Whether the target had the extra series.
+        extra: bool,
+    },
+}
+
+/// What `extra_scrape_metrics` adds.
+#[derive(Clone, Copy, Debug)]
+pub struct Extra {
+    /// The timeout in seconds.
+    pub timeout_seconds: f64,
+    /// `sample_limit`, 0 for none.
+    pub sample_limit: u64,
+    /// Bytes of the inflated body; -1 when `body_size_limit` was exceeded.
+    pub body_bytes: i64,
+}
+
+impl Report {
+    fn values(&self) -> [Option<f64>; REPORTS.len()] {
+        match self {
+            Report::Scraped { up, seconds, counts, extra } => [
+                Some(f64::from(u8::from(*up))),
+                Some(*seconds),
+                Some(counts.scraped as f64),
+                Some(counts.post_relabel as f64),
+                Some(counts.series_added as f64),
+                extra.map(|extra| extra.timeout_seconds),
+                extra.map(|extra| extra.sample_limit as f64),
+                extra.map(|extra| extra.body_bytes as f64),
+            ],
+            Report::Gone { extra } => {
+                std::array::from_fn(|index| (index < 5 || *extra).then_some(STALE))
+            }
+        }
+    }
+}
