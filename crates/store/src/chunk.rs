@@ -39,6 +39,11 @@ impl Encoding {
         }
     }
 
+    /// Whether its samples are floats, as opposed to histograms.
+    pub fn is_float(self) -> bool {
+        matches!(self.0, 1 | 4)
+    }
+
     /// Whether [`decode`] reads it.
     pub fn is_supported(self) -> bool {
         self == Encoding::XOR

@@ -124,7 +124,7 @@ impl<'d> BlockWriter<'d> {
         let stats = &mut self.meta.stats;
         stats.num_chunks += 1;
         stats.num_samples += u64::from(samples);
-        if chunk.encoding == Encoding::XOR {
+        if chunk.encoding.is_float() {
             stats.num_float_samples += u64::from(samples);
         } else {
             stats.num_histogram_samples += u64::from(samples);
