@@ -19,9 +19,6 @@ const SI: readonly Scale[] = [
   { factor: 1e6, suffix: 'M' },
   { factor: 1e3, suffix: 'k' },
   { factor: 1, suffix: '' },
-  { factor: 1e-3, suffix: 'm' },
-  { factor: 1e-6, suffix: 'µ' },
-  { factor: 1e-9, suffix: 'n' },
 ];
 const BINARY: readonly Scale[] = ['P', 'T', 'G', 'M', 'K', ''].map((prefix, index) => ({
   factor: 1024 ** (5 - index),
@@ -49,8 +46,8 @@ function pickScale(magnitude: number, unit: Unit): Scale {
   const scales = scalesOf(unit);
   const unscaled = scales.find((s) => s.factor === 1) ?? scales[0]!;
   if (magnitude === 0) return unscaled;
-  // A plain number between 0.01 and 10,000 reads best as it is.
-  if (unit === 'none' && magnitude >= 0.01 && magnitude < 10_000) return unscaled;
+  // A plain number reads best as it is; below a thousandth, `m` and `µ` would be read as something else.
+  if (unit === 'none' && magnitude < 10_000) return unscaled;
   return scales.find((s) => magnitude >= s.factor * 0.99995) ?? scales[scales.length - 1]!;
 }
 
@@ -70,13 +67,21 @@ function minus(text: string): string {
 export function formatValue(value: number, unit: Unit = 'none'): string {
   const odd = special(value);
   if (odd !== null) return odd;
-  if (unit === 'timestamp') return formatTime(value * 1000, true, true);
-  const magnitude = Math.abs(value);
-  if (magnitude >= 1e18 || (magnitude > 0 && magnitude < 1e-9))
-    return minus(value.toExponential(3));
-  const { factor, suffix } = pickScale(magnitude, unit);
+  if (unit === 'timestamp') return formatTime(Math.round(value * 1000), true, true);
+  const { factor, suffix } = pickScale(Math.abs(value), unit);
   const scaled = value / factor;
+  if (isExtreme(scaled)) {
+    const plain = unit === 'none';
+    const text = (plain ? value : scaled).toExponential(3).replace(/\.?0+e/, 'e');
+    return minus(text) + (plain ? '' : suffix);
+  }
   return minus(trimZeros(significant(scaled, 4))) + suffix;
+}
+
+/** Too large or too small to be read as a plain decimal. */
+function isExtreme(scaled: number): boolean {
+  const magnitude = Math.abs(scaled);
+  return magnitude !== 0 && (magnitude >= 1e6 || magnitude < 1e-4);
 }
 
 function significant(value: number, digits: number): string {
@@ -93,8 +98,11 @@ function trimZeros(text: string): string {
 export function formatTicks(ticks: readonly number[], unit: Unit): string[] {
   if (unit === 'timestamp') return ticks.map((tick) => formatTime(tick * 1000, true, true));
   const largest = Math.max(...ticks.map(Math.abs), 0);
-  if (largest >= 1e18) return ticks.map((tick) => minus(tick.toExponential(1)));
   const { factor, suffix } = pickScale(largest, unit);
+  if (isExtreme(largest / factor)) {
+    const [by, after] = unit === 'none' ? [1, ''] : [factor, suffix];
+    return ticks.map((tick) => (tick === 0 ? '0' : minus((tick / by).toExponential(1)) + after));
+  }
   const gap = ticks.length > 1 ? Math.abs(ticks[1]! - ticks[0]!) / factor : 1;
   // The smallest number of decimals that tells neighbours apart exactly enough.
   let decimals = 0;
@@ -104,9 +112,28 @@ export function formatTicks(ticks: readonly number[], unit: Unit): string[] {
   )
     decimals += 1;
   decimals = Math.min(decimals, Math.max(0, 2 - Math.floor(Math.log10(gap || 1))));
-  return ticks.map(
-    (tick) => (tick === 0 ? '0' : minus((tick / factor).toFixed(decimals))) + suffix,
+  return ticks.map((tick) =>
+    tick === 0 ? '0' : minus((tick / factor).toFixed(decimals)) + suffix,
   );
+}
+
+const POWERS_OF_TWO = Array.from({ length: 64 }, (_, exponent) => 2 ** exponent);
+const CLOCK_STEPS = [
+  ...[1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1].flatMap((ten) => [
+    ten,
+    2 * ten,
+    5 * ten,
+  ]),
+  ...[1, 2, 5, 10, 15, 20, 30],
+  ...[60, 120, 300, 600, 900, 1200, 1800],
+  ...[3600, 7200, 10_800, 21_600, 43_200],
+  ...Array.from({ length: 40 }, (_, n) => [1, 2, 5].map((lead) => lead * 86_400 * 10 ** n)).flat(),
+];
+
+/** The gaps between ticks that read well in a unit; undefined where decimal ones do. */
+export function tickSteps(unit: Unit): number[] | undefined {
+  if (unit === 'bytes' || unit === 'bytes/s') return POWERS_OF_TWO;
+  return unit === 'seconds' ? CLOCK_STEPS : undefined;
 }
 
 /** A count with thin separators: 1234567 is `1 234 567`. */

@@ -56,6 +56,8 @@ function hslToHex(hue: number, saturation: number, light: number): string {
   return `#${channel(0)}${channel(8)}${channel(4)}`;
 }
 
+const MOST_REMEMBERED = 50_000;
+
 /**
  * Gives each series a colour that it keeps while the same expression refreshes, also when others
  * appear or go between two refreshes.
@@ -68,6 +70,8 @@ export class ColorBook {
   numberOf(key: string): number {
     const known = this.numbers.get(key);
     if (known !== undefined) return known;
+    // Series that come and go for days must not pile up here.
+    if (this.numbers.size >= MOST_REMEMBERED) this.numbers.clear();
     const fresh = this.next;
     this.next += 1;
     this.numbers.set(key, fresh);

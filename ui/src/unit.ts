@@ -7,6 +7,8 @@
 import type { Unit } from './format.ts';
 
 const PER_SECOND = new Set(['rate', 'irate', 'deriv']);
+/** What these give has the unit of what was observed, whether its buckets were rated or not. */
+const OBSERVED = new Set(['histogram_quantile', 'histogram_avg', 'histogram_stddev']);
 const UNITLESS = new Set([
   ...['count', 'count_values', 'group', 'count_over_time', 'changes', 'resets', 'absent'],
   ...['absent_over_time', 'present_over_time', 'sgn', 'stdvar', 'stdvar_over_time'],
@@ -29,6 +31,8 @@ export function guessUnit(expression: string): Unit {
   if (/[*/%^]/.test(bare)) return 'none';
   const units = new Set<Unit>();
   let perSecond = false;
+  let observed = false;
+  let buckets = false;
   for (const match of bare.matchAll(WORDS)) {
     const word = match[0];
     const before = bare[match.index - 1];
@@ -36,13 +40,18 @@ export function guessUnit(expression: string): Unit {
     const called = /^\s*\(/.test(bare.slice(match.index + word.length));
     if (called) {
       if (PER_SECOND.has(word)) perSecond = true;
+      if (OBSERVED.has(word)) observed = true;
       if (UNITLESS.has(word)) return 'none';
     } else if (word.includes('_') || word.includes(':')) {
-      units.add(unitOfName(word));
+      units.add(unitOfName(word.replace(/_bucket$/, '')));
+      if (word.endsWith('_bucket')) buckets = true;
     }
   }
   const [unit] = units;
   if (units.size !== 1 || unit === undefined) return 'none';
+  if (observed) return unit;
+  if (buckets) return 'none';
+  if (unit === 'timestamp' && /\btime\s*\(/.test(bare)) return 'seconds';
   if (!perSecond) return unit;
   return unit === 'bytes' ? 'bytes/s' : 'none';
 }
@@ -57,7 +66,7 @@ function isShare(bare: string): boolean {
 
 function unitOfName(name: string): Unit {
   const stem = name.replace(/_(total|sum|created|max|min|avg)$/, '');
-  if (/_count$|_bucket$/.test(name)) return 'none';
+  if (/_count$/.test(name)) return 'none';
   if (
     /_timestamp_seconds$|_time_seconds$/.test(stem) &&
     /timestamp|start_time|boot_time/.test(stem)

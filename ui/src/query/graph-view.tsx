@@ -50,7 +50,13 @@ export function GraphView({ graph, panel, settings, onZoom, onZoomOut, onTable }
   );
   const unit = useMemo(() => guessUnit(expr), [expr]);
 
-  if (answer === null) return <div class="chart-space" aria-busy={graph.loading} />;
+  if (answer === null) {
+    return graph.error === null ? (
+      <div class="chart-space" aria-busy={graph.loading} />
+    ) : (
+      <div class="after-error" />
+    );
+  }
   if (lines.length === 0) {
     return <EmptyGraph answer={answer} utc={utc} onTable={onTable} onZoomOut={onZoomOut} />;
   }

@@ -15,7 +15,13 @@ interface Props {
 export function TableView({ table, expr, utc }: Props) {
   const answer = table.value;
   const unit = useMemo(() => guessUnit(expr), [expr]);
-  if (answer === null) return <div class="table-space" aria-busy={table.loading} />;
+  if (answer === null) {
+    return table.error === null ? (
+      <div class="table-space" aria-busy={table.loading} />
+    ) : (
+      <div class="after-error" />
+    );
+  }
   const at = formatTime(Math.floor(answer.at / 1000) * 1000, utc, true);
   const { data } = answer;
   const none =

@@ -21,7 +21,7 @@ export function CardinalityPage() {
   const { value, error } = loaded;
   return (
     <div class="page">
-      <h1>Head cardinality</h1>
+      <h1 class="hidden-text">Head cardinality</h1>
       {error !== null && <Failure error={error} onRetry={loaded.reload} />}
       {value !== null && <Cardinality data={value.data} utc={utc} />}
     </div>

@@ -20,7 +20,7 @@ export function ConfigPage() {
   return (
     <div class="page">
       <div class="page-head">
-        <h1>Configuration</h1>
+        <h1 class="hidden-text">Configuration</h1>
         {/* Browsers give the clipboard to secure pages only. */}
         {yaml !== '' && 'clipboard' in navigator && (
           <button class="button" onClick={copy}>

@@ -16,9 +16,9 @@ export function FlagsPage() {
   const wanted = filter.trim().toLowerCase();
   const shown = all.filter(([name, text]) => `--${name}=${text}`.toLowerCase().includes(wanted));
   return (
-    <div class="page narrow">
+    <div class="page">
       <div class="page-head">
-        <h1>Flags</h1>
+        <h1 class="hidden-text">Flags</h1>
         <label class="search">
           <SearchIcon />
           <input

@@ -62,11 +62,11 @@ export function RuntimePage() {
     return text;
   };
   return (
-    <div class="page narrow">
-      <h1>Runtime</h1>
+    <div class="page">
+      <h1 class="hidden-text">Runtime and build</h1>
       {error !== null && <Failure error={error} onRetry={loaded.reload} />}
       {value !== null && (
-        <>
+        <div class="facts-columns">
           <Facts title="Runtime" facts={named(value.runtime, RUNTIME_NAMES, show)} />
           <Facts title="Build" facts={named(value.build, BUILD_NAMES, show)} />
           <Facts
@@ -78,7 +78,7 @@ export function RuntimePage() {
               ['Newest sample', sampleTime(value.head.maxTime, utc)],
             ]}
           />
-        </>
+        </div>
       )}
     </div>
   );

@@ -1,5 +1,5 @@
 /** The filter row of the target pages: text, and one of a few states with their counts. */
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { SearchIcon } from '../shell/icons.tsx';
 import { go } from '../shell/router.ts';
 
@@ -39,13 +39,18 @@ interface Props {
 
 export function Filters({ page, filter, choices, total }: Props) {
   const [text, setText] = useState(filter.text);
-  useEffect(() => setText(filter.text), [filter.text]);
+  const input = useRef<HTMLInputElement>(null);
+  // While someone types, the address follows the field and not the other way round.
+  useEffect(() => {
+    if (document.activeElement !== input.current) setText(filter.text);
+  }, [filter.text]);
   const all: readonly Choice[] = [{ name: '', title: 'All', count: total }, ...choices];
   return (
     <div class="filters">
       <label class="search">
         <SearchIcon />
         <input
+          ref={input}
           class="field"
           type="search"
           data-filter

@@ -110,21 +110,23 @@ function TargetRows({ target, sizes, now }: RowProps) {
         <td>
           <span class={`state ${target.health}`}>{target.health}</span>
         </td>
-        <td class="target-cell">
-          <button
-            class="disclose"
-            aria-expanded={open}
-            aria-label={`Labels of ${target.scrapeUrl}`}
-            title="Labels before and after relabelling"
-            onClick={() => setOpen(!open)}
-          >
-            <span class={`chevron ${open ? 'open' : ''}`}>
-              <ChevronIcon />
-            </span>
-          </button>
-          <div>
-            <Address url={target.globalUrl ?? target.scrapeUrl} text={target.scrapeUrl} />
-            <LabelChips labels={target.labels} />
+        <td>
+          <div class="target-cell">
+            <button
+              class="disclose"
+              aria-expanded={open}
+              aria-label={`Labels of ${target.scrapeUrl}`}
+              title="Labels before and after relabelling"
+              onClick={() => setOpen(!open)}
+            >
+              <span class={`chevron ${open ? 'open' : ''}`}>
+                <ChevronIcon />
+              </span>
+            </button>
+            <div>
+              <Address url={target.globalUrl ?? target.scrapeUrl} text={target.scrapeUrl} />
+              <LabelChips labels={target.labels} />
+            </div>
           </div>
         </td>
         <td class="number">

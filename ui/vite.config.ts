@@ -2,7 +2,7 @@
 // server may mount it under any route prefix. `npm run dev` forwards the API to UNLADEN_URL.
 import { defineConfig } from 'vite';
 
-const server = process.env.UNLADEN_URL ?? 'http://127.0.0.1:9090';
+const server = process.env['UNLADEN_URL'] ?? 'http://127.0.0.1:9090';
 
 export default defineConfig({
   base: './',

@@ -1,0 +1,78 @@
+// A thousand series of 250 points: time to draw, size of the document, cost of moving the pointer.
+// Bounds are loose for shared machines; the figures are printed.
+import assert from 'node:assert/strict';
+import { graphDrawn, openPage, shoot } from '../browser.mjs';
+
+const SERIES = 1000;
+const POINTS = 250;
+
+export const cases = [{ name: 'a thousand series', run: thousand }];
+
+async function thousand({ browser, url }) {
+  const { page, faults, close } = await openPage(browser, url);
+  await page.route('**/api/v1/query_range*', (route) => {
+    const params = new URL(route.request().url()).searchParams;
+    const [end, step] = ['end', 'step'].map((name) => Number(params.get(name)));
+    const result = Array.from({ length: SERIES }, (_, n) => ({
+      metric: { __name__: 'load', job: 'broker', queue: `queue-${n}`, vhost: `v${n % 7}` },
+      values: Array.from({ length: POINTS }, (_, i) => [
+        end - (POINTS - 1 - i) * step,
+        String(n / 50 + 5 + 4 * Math.sin(i / 20 + n / 70)),
+      ]),
+    }));
+    const body = JSON.stringify({ status: 'success', data: { resultType: 'matrix', result } });
+    return route.fulfill({ contentType: 'application/json', body });
+  });
+  await page.goto(`${url}/query?g0.expr=load&g0.range_input=1h`);
+  await graphDrawn(page);
+  const measure = () =>
+    page.evaluate(() => Math.round(performance.getEntriesByName('graph drawn')[0].duration));
+  const first = await measure();
+  // From the last byte of the answer to the drawn graph: parsing and shaping included.
+  const whole = await page.evaluate(() => {
+    const asked = performance
+      .getEntriesByType('resource')
+      .find((e) => e.name.includes('query_range'));
+    const drawn = performance.getEntriesByName('graph drawn')[0];
+    return Math.round(drawn.startTime + drawn.duration - asked.responseEnd);
+  });
+  const times = [];
+  for (let turn = 0; turn < 5; turn += 1) {
+    await page.evaluate(() => performance.clearMeasures());
+    await page.getByRole('button', { name: 'Refresh', exact: true }).click();
+    await page.waitForFunction(() => performance.getEntriesByName('graph drawn').length > 0);
+    times.push(await measure());
+  }
+  times.sort((a, b) => a - b);
+  const nodes = await page.evaluate(() => document.querySelectorAll('*').length);
+  const over = await page.locator('.u-over').boundingBox();
+  const move = await page.evaluate(async ({ x, y, width, height }) => {
+    const target = document.querySelector('.u-over');
+    const costs = [];
+    for (let step = 0; step < 60; step += 1) {
+      const began = performance.now();
+      target.dispatchEvent(
+        new MouseEvent('mousemove', {
+          bubbles: true,
+          clientX: x + (width * step) / 60,
+          clientY: y + height * (0.3 + (step % 10) / 25),
+        }),
+      );
+      await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+      costs.push(performance.now() - began);
+    }
+    costs.sort((a, b) => a - b);
+    return costs[Math.floor(costs.length / 2)];
+  }, over);
+  await shoot(page, 'thousand-light');
+  await page.getByRole('button', { name: 'Stacked' }).click();
+  await page.waitForTimeout(500);
+  const stacked = await measure();
+  const median = times[2];
+  assert.ok(nodes < 1500, `${nodes} elements in the document`);
+  assert.ok(median < 1500, `drawn in ${median} ms`);
+  assert.ok(move < 120, `a move of the pointer takes ${move} ms`);
+  assert.deepEqual(faults, []);
+  await close();
+  return `${whole} ms from answer to graph, ${first} ms of it drawing, then ${median} ms (median) on refresh, ${stacked} ms stacked; pointer to frame ${move.toFixed(1)} ms; ${nodes} elements`;
+}
