@@ -220,7 +220,7 @@ impl Block {
             matchers.iter().cloned().partition(|matcher| matcher.name() == name);
         let own: Vec<&Matcher> = own.iter().collect();
         let mut values = Vec::new();
-        for value in self.index.values(name) {
+        for value in self.index.values(name, "") {
             let (value, postings) = value?;
             if resolve::passes(&own, &[(name, value)]) {
                 values.push((value, postings));
@@ -266,7 +266,7 @@ impl Block {
         };
         for name in self.index.names() {
             let (mut values, mut bytes) = (0, 0);
-            for value in self.index.values(name) {
+            for value in self.index.values(name, "") {
                 let (value, postings) = value?;
                 let series = self.index.postings_at(postings)?.len() as u64;
                 values += 1;

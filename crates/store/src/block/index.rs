@@ -250,15 +250,31 @@ impl Index {
         self.find(name).map_or(0, |name| name.values)
     }
 
-    /// The values of a label, ascending, with the places of their postings.
-    pub(crate) fn values(
-        &self,
+    /// The values of a label that begin with `prefix`, ascending, with the places of their postings.
+    pub(crate) fn values<'a>(
+        &'a self,
         name: &str,
-    ) -> impl Iterator<Item = Result<(&str, u64), Error>> + use<'_> {
-        let (start, end, count) = self
-            .find(name)
-            .map_or((0, 0, 0), |name| (name.entries.start, name.entries.end, name.values));
-        self.entries(start, end).take(count as usize)
+        prefix: &'a str,
+    ) -> impl Iterator<Item = Result<(&'a str, u64), Error>> + use<'a> {
+        let (start, end) = self.find(name).map_or((0, 0), |name| {
+            let start = self.sample_before(name, prefix).unwrap_or(name.entries.start);
+            (start, name.entries.end)
+        });
+        self.entries(start, end)
+            .skip_while(move |found| matches!(found, Ok((value, _)) if *value < prefix))
+            .take_while(move |found| {
+                found.as_ref().map_or(true, |(value, _)| value.starts_with(prefix))
+            })
+    }
+
+    /// The last sampled entry whose value is not behind this one.
+    fn sample_before(&self, name: &Name, value: &str) -> Option<u32> {
+        let table = &self.bytes[self.table.clone()];
+        let value_at = |&at: &u32| {
+            Fields::at(table, at as usize).and_then(|mut fields| Some(entry(&mut fields)?.value))
+        };
+        let behind = name.samples.partition_point(|at| value_at(at).is_some_and(|v| v <= value));
+        name.samples.get(behind.checked_sub(1)?).copied()
     }
 
     fn entries(
@@ -288,13 +304,7 @@ impl Index {
         let Some(name) = self.find(name) else {
             return Ok(None);
         };
-        let table = &self.bytes[self.table.clone()];
-        let value_at = |&at: &u32| {
-            Fields::at(table, at as usize).and_then(|mut fields| Some(entry(&mut fields)?.value))
-        };
-        // The last sample that is not behind the value.
-        let behind = name.samples.partition_point(|at| value_at(at).is_some_and(|v| v <= value));
-        let Some(&start) = behind.checked_sub(1).and_then(|index| name.samples.get(index)) else {
+        let Some(start) = self.sample_before(name, value) else {
             return Ok(None);
         };
         for found in self.entries(start, name.entries.end).take(VALUE_STEP as usize) {

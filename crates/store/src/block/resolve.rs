@@ -7,6 +7,9 @@
 //! 3. A matcher that could only thin out few series by reading many lists is left for the caller, who
 //!    reads these few series anyway and looks at their labels.
 //!
+//! Which values pass is asked of each value of the label, unless the matcher lists them (`a|b`, which
+//! is looked up) or tells what they begin with.
+//!
 //! What is lent by the index is copied once, at the first list, and thinned out in place from there.
 
 use super::index::{Index, Postings};
@@ -52,20 +55,27 @@ pub(crate) fn resolve<'m>(index: &Index, matchers: &'m [Matcher]) -> Result<Reso
         }
     }
 
-    // Matchers of labels with few values first: they are cheap and may leave little to do.
-    let mut others: Vec<(&Matcher, bool)> = matchers
+    // Matchers with few lists to read first: they are cheap and may leave little to do.
+    let mut others: Vec<(bool, usize, &Matcher)> = matchers
         .iter()
         .filter(|matcher| !is_exact(matcher))
-        .map(|matcher| (matcher, matcher.matches_empty()))
+        .map(|matcher| {
+            let subtracts = matcher.matches_empty();
+            let lists = match Wanted::of(matcher, !subtracts) {
+                Wanted::Listed(values) => values.len(),
+                Wanted::One(_) => 1,
+                Wanted::Prefixed(_) => index.value_count(matcher.name()) as usize,
+            };
+            (subtracts, lists, matcher)
+        })
         .collect();
-    others.sort_by_key(|(matcher, subtracts)| (*subtracts, index.value_count(matcher.name())));
-    for (matcher, subtracts) in others {
-        let values = index.value_count(matcher.name()) as usize;
+    others.sort_by_key(|&(subtracts, lists, _)| (subtracts, lists));
+    for (subtracts, lists, matcher) in others {
         if let Some(series) = &series {
             if series.is_empty() {
                 return Ok(nothing());
             }
-            if values > series.len() * LISTS_PER_SERIES {
+            if lists > series.len() * LISTS_PER_SERIES {
                 remaining.push(matcher);
                 continue;
             }
@@ -94,20 +104,60 @@ fn is_exact(matcher: &Matcher) -> bool {
     matcher.op() == MatchOp::Equal && !matcher.value().is_empty()
 }
 
+/// The values of a label whose postings are to be joined.
+enum Wanted<'m> {
+    /// These, as far as they are there.
+    Listed(&'m [Box<str>]),
+    /// This one, if it is there.
+    One(&'m str),
+    /// Those that pass, or don't, among the ones that begin with this.
+    Prefixed(&'m str),
+}
+
+impl<'m> Wanted<'m> {
+    /// Those of the values that pass, or of those that don't.
+    fn of(matcher: &'m Matcher, passing: bool) -> Self {
+        match (matcher.op(), matcher.pattern()) {
+            (MatchOp::Equal, _) if passing => Wanted::One(matcher.value()),
+            (MatchOp::NotEqual, _) if !passing => Wanted::One(matcher.value()),
+            (op, Some(pattern)) if (op == MatchOp::Match) == passing => match pattern.literals() {
+                Some(literals) => Wanted::Listed(literals),
+                None => Wanted::Prefixed(pattern.prefix()),
+            },
+            _ => Wanted::Prefixed(""),
+        }
+    }
+}
+
 /// The postings of all values that pass, or of all that don't.
 fn join(index: &Index, matcher: &Matcher, passing: bool) -> Result<Vec<u32>, Error> {
     let mut joined = Vec::new();
     let mut lists = 0;
-    for value in index.values(matcher.name()) {
-        let (value, postings) = value?;
-        if matcher.matches(value) == passing {
-            joined.extend(index.postings_at(postings)?.iter());
-            lists += 1;
+    let mut add = |postings: Postings<'_>| {
+        joined.extend(postings.iter());
+        lists += 1;
+    };
+    match Wanted::of(matcher, passing) {
+        Wanted::One(value) => index.postings(matcher.name(), value)?.into_iter().for_each(&mut add),
+        Wanted::Listed(values) => {
+            for value in values {
+                index.postings(matcher.name(), value)?.into_iter().for_each(&mut add);
+            }
+        }
+        Wanted::Prefixed(prefix) => {
+            for value in index.values(matcher.name(), prefix) {
+                let (value, postings) = value?;
+                if matcher.matches(value) == passing {
+                    add(index.postings_at(postings)?);
+                }
+            }
         }
     }
     // A series has one value of a label: the lists have nothing in common, but interleave.
     if lists > 1 {
         joined.sort_unstable();
+        // Unless a value was listed twice.
+        joined.dedup();
     }
     Ok(joined)
 }

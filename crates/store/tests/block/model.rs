@@ -11,7 +11,11 @@ use ulid::Ulid;
 
 use crate::corpus::{self, Model, NAMES, Scratch};
 
-const PATTERNS: [&str; 14] = [
+const PATTERNS: [&str; 18] = [
+    "wért .*",
+    "wért 1.+",
+    "(wért|v)[ 1].*",
+    "v1|v1|v[1-3]",
     "",
     ".*",
     ".+",
