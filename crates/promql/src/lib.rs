@@ -11,6 +11,8 @@ pub mod engine;
 pub mod error;
 mod evaluate;
 pub mod functions;
+pub mod histogram;
+mod kahan;
 mod lexer;
 mod number;
 pub mod parser;

@@ -1,12 +1,12 @@
 //! Numbers and times as Go writes them, for texts that PromQL makes: labels and annotations.
 
-/// `%g`: the shortest digits; an exponent below 1e-4 and from 1e6 or more digits than that.
+/// `%g`: the shortest digits; with an exponent below 1e-4 and from 1e6.
 pub(crate) fn general(value: f64) -> String {
     if let Some(text) = special(value) {
         return text.to_owned();
     }
     let (digits, exponent) = shortest(value);
-    layout(value, &digits, exponent, 21)
+    layout(value, &digits, exponent, 6)
 }
 
 /// `%.Ng`
@@ -113,7 +113,8 @@ mod tests {
             (0.0, "0", "0"),
             (1.5, "1.5", "1.5"),
             (-2.0, "-2", "-2"),
-            (1e21, "1e+21", "1000000000000000000000"),
+            (1e6, "1e+06", "1000000"),
+            (123_456.0, "123456", "123456"),
             (1.5e-7, "1.5e-07", "0.00000015"),
             (0.0001, "0.0001", "0.0001"),
             (f64::INFINITY, "+Inf", "+Inf"),

@@ -20,6 +20,9 @@ pub struct Samples {
     pub values: Vec<f64>,
     /// Empty while there are only floats; otherwise as long as the other columns.
     pub histograms: Vec<Option<Arc<FloatHistogram>>>,
+    /// When what a sample counts began, in milliseconds; 0 where that is not known. Empty while it is
+    /// known of none, otherwise as long as the other columns.
+    pub start_timestamps: Vec<i64>,
 }
 
 impl Samples {
@@ -28,6 +31,7 @@ impl Samples {
         self.timestamps.clear();
         self.values.clear();
         self.histograms.clear();
+        self.start_timestamps.clear();
     }
 
     /// The number of samples.
@@ -47,6 +51,9 @@ impl Samples {
         if !self.histograms.is_empty() {
             self.histograms.push(None);
         }
+        if !self.start_timestamps.is_empty() {
+            self.start_timestamps.push(0);
+        }
     }
 
     /// Appends a histogram.
@@ -55,6 +62,22 @@ impl Samples {
         self.timestamps.push(timestamp);
         self.values.push(f64::NAN);
         self.histograms.push(Some(histogram));
+        if !self.start_timestamps.is_empty() {
+            self.start_timestamps.push(0);
+        }
+    }
+
+    /// Says of the sample appended last when what it counts began.
+    pub fn set_start_timestamp(&mut self, start: i64) {
+        self.start_timestamps.resize(self.timestamps.len(), 0);
+        if let Some(last) = self.start_timestamps.last_mut() {
+            *last = start;
+        }
+    }
+
+    /// When what the sample at `index` counts began; 0 where that is not known.
+    pub fn start_timestamp(&self, index: usize) -> i64 {
+        self.start_timestamps.get(index).copied().unwrap_or(0)
     }
 
     /// Drops the samples from `length` on.
