@@ -56,7 +56,7 @@ impl OneGroup {
 }
 
 /// An output series, and which group it was made from at each step.
-struct Result_ {
+struct Made {
     held: Held,
     made_of: Vec<u32>,
 }
@@ -67,7 +67,7 @@ struct Join<'a, 'b> {
     one: Vec<Held>,
     groups: Vec<OneGroup>,
     places: HashMap<Labels, usize, foldhash::fast::RandomState>,
-    results: Vec<Result_>,
+    results: Vec<Made>,
     annotations: Annotations,
     /// The error of the earliest step.
     failed: Option<(usize, QueryError)>,
@@ -241,7 +241,7 @@ impl Join<'_, '_> {
                 }
             };
             place = Some((one, result));
-            self.meet(step, group, result, column.output(step), partner);
+            self.meet(step, group, result, &column.output(step), &partner);
         }
     }
 
@@ -249,16 +249,15 @@ impl Join<'_, '_> {
     fn result(&mut self, labels: Labels) -> usize {
         let steps = self.operator.steps;
         *self.places.entry(labels).or_insert_with_key(|labels| {
-            let meta =
-                Meta { labels: labels.clone(), drop_name: self.operator.binary.return_bool };
+            let meta = Meta { labels: labels.clone(), drop_name: self.operator.binary.return_bool };
             let held = Held { meta, column: Column::new(steps) };
-            self.results.push(Result_ { held, made_of: vec![NONE; steps] });
+            self.results.push(Made { held, made_of: vec![NONE; steps] });
             self.results.len() - 1
         })
     }
 
-    fn meet(&mut self, step: usize, group: usize, result: usize, many: Output, one: Output) {
-        let Some((many, one)) = item(&many).zip(item(&one)) else { return };
+    fn meet(&mut self, step: usize, group: usize, result: usize, many: &Output, one: &Output) {
+        let Some((many, one)) = item(many).zip(item(one)) else { return };
         let binary = self.operator.binary;
         let cardinality = self.operator.matching.cardinality;
         let swapped = cardinality == Cardinality::OneToMany;
@@ -313,7 +312,7 @@ impl Join<'_, '_> {
                     let labels = self.operator.labels(&key.of(&meta.labels), &meta.labels);
                     self.result(labels)
                 });
-                self.meet(step, group, place, Output::Float(fill), one);
+                self.meet(step, group, place, &Output::Float(fill), &one);
             }
         }
     }
@@ -419,7 +418,6 @@ fn filter<'a>(
     wanted: bool,
 ) -> Vector<'a> {
     let input = vector.into_source();
-    let groups =
-        input.metas().iter().map(|meta| presence.keys.find(key, &meta.labels)).collect();
+    let groups = input.metas().iter().map(|meta| presence.keys.find(key, &meta.labels)).collect();
     Vector::Lazy(Box::new(FilterSource { input, groups, present: presence.steps, wanted }))
 }

@@ -122,8 +122,7 @@ pub(crate) fn resets(call: &Call<'_>, memory: &mut Memory) -> Output {
     let all = samples(call, skip);
     let count = all.windows(2).filter(|pair| {
         let [previous, current] = pair else { unreachable!("windows of two") };
-        let anew = call.use_starts
-            && began_anew((previous.0, previous.1), (current.0, current.1));
+        let anew = call.use_starts && began_anew((previous.0, previous.1), (current.0, current.1));
         match (&previous.2, &current.2) {
             (Sample::Float(before), Sample::Float(now)) => now < before || anew,
             (Sample::Histogram(before), Sample::Histogram(now)) => {

@@ -62,8 +62,4 @@ impl Groups {
         key.write(labels, &mut self.buffer);
         self.places.get(self.buffer.as_slice()).copied()
     }
-
-    pub(crate) fn len(&self) -> usize {
-        self.places.len()
-    }
 }

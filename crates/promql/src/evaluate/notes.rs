@@ -14,8 +14,7 @@ pub(crate) fn mixed_floats(annotations: &mut Annotations, span: Span, name: &str
 }
 
 pub(crate) fn mixed_floats_in_aggregation(annotations: &mut Annotations, span: Span) {
-    annotations
-        .warn(span, "encountered a mix of histograms and floats for aggregation".to_owned());
+    annotations.warn(span, "encountered a mix of histograms and floats for aggregation".to_owned());
 }
 
 pub(crate) fn mixed_buckets(annotations: &mut Annotations, span: Span, name: &str) {
@@ -25,8 +24,7 @@ pub(crate) fn mixed_buckets(annotations: &mut Annotations, span: Span, name: &st
 }
 
 pub(crate) fn not_counter(annotations: &mut Annotations, span: Span, name: &str) {
-    annotations
-        .warn(span, format!("this native histogram metric is not a counter: {name:?}"));
+    annotations.warn(span, format!("this native histogram metric is not a counter: {name:?}"));
 }
 
 pub(crate) fn not_gauge(annotations: &mut Annotations, span: Span, name: &str) {
@@ -35,17 +33,16 @@ pub(crate) fn not_gauge(annotations: &mut Annotations, span: Span, name: &str) {
 
 /// `operation`: `addition`, `subtraction` or `aggregation`.
 pub(crate) fn collision(annotations: &mut Annotations, span: Span, operation: &str) {
-    annotations
-        .warn(span, format!("conflicting counter resets during histogram {operation}"));
+    annotations.warn(span, format!("conflicting counter resets during histogram {operation}"));
 }
 
 pub(crate) fn reconciled(annotations: &mut Annotations, span: Span, operation: &str) {
-    annotations
-        .info(span, format!("mismatched custom buckets were reconciled during {operation}"));
+    annotations.info(span, format!("mismatched custom buckets were reconciled during {operation}"));
 }
 
 pub(crate) fn ignored_in_range(annotations: &mut Annotations, span: Span, name: &str) {
-    let text = "ignored histograms in a range containing both floats and histograms for metric name";
+    let text =
+        "ignored histograms in a range containing both floats and histograms for metric name";
     annotations.info(span, format!("{text} {name:?}"));
 }
 

@@ -210,9 +210,8 @@ fn milliseconds(duration: &Duration, range: Range, any_sign: bool) -> Result<i64
         Duration::Milliseconds(value) => return Ok(*value),
         Duration::Expression { span, operations } => (*span, operations),
     };
-    let refuse = |reason: &str| {
-        QueryError::execution(format!("{}:{}: {reason}", span.start, span.end))
-    };
+    let refuse =
+        |reason: &str| QueryError::execution(format!("{}:{}: {reason}", span.start, span.end));
     let seconds = compute(span, operations, range)?;
     if seconds.is_nan() || seconds.is_infinite() {
         return Err(refuse("duration is NaN or infinite"));
@@ -229,9 +228,8 @@ fn milliseconds(duration: &Duration, range: Range, any_sign: bool) -> Result<i64
 
 fn compute(span: Span, operations: &[DurationOp], range: Range) -> Result<f64, QueryError> {
     let malformed = || QueryError::execution("a duration expression has an operand too few");
-    let refuse = |reason: &str| {
-        QueryError::execution(format!("{}:{}: {reason}", span.start, span.end))
-    };
+    let refuse =
+        |reason: &str| QueryError::execution(format!("{}:{}: {reason}", span.start, span.end));
     let mut stack: Vec<f64> = Vec::new();
     for operation in operations {
         let value = match operation {

@@ -172,10 +172,7 @@ pub(crate) enum Input<'a> {
     /// From the store.
     Series(Vec<Box<dyn Series + 'a>>),
     /// From a subquery, evaluated series by series.
-    Subquery {
-        source: Box<dyn Source + 'a>,
-        grid: Grid,
-    },
+    Subquery { source: Box<dyn Source + 'a>, grid: Grid },
 }
 
 /// A range function that reads a series when asked.
@@ -251,8 +248,7 @@ impl RangeSource<'_> {
             }
             scratch.total += buffer.weight();
             heaviest = buffer.weight().max(heaviest);
-            let output =
-                evaluate(self.function, &call, &mut memory, &mut scratch.annotations)?;
+            let output = evaluate(self.function, &call, &mut memory, &mut scratch.annotations)?;
             out.set(step, output);
         }
         context.pass(heaviest)
@@ -282,8 +278,8 @@ impl Source for RangeSource<'_> {
         scratch.give_buffer(buffer);
         result?;
         let counts = matches!(self.function, RangeFunction::Rate | RangeFunction::Increase);
-        let has_floats = (0..out.len())
-            .any(|step| matches!(out.get(step), Some(super::column::Item::Float(_))));
+        let has_floats =
+            (0..out.len()).any(|step| matches!(out.get(step), Some(super::column::Item::Float(_))));
         if counts && !metric.is_empty() && has_floats {
             let annotations = &mut scratch.annotations;
             if context.environment.options.type_and_unit_labels {

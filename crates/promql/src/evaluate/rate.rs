@@ -15,6 +15,7 @@ use super::changes::{began_anew, dropped};
 use super::column::Output;
 use super::range::{Call, Memory};
 use super::smooth::{between, between_histograms};
+use super::window::View;
 use crate::annotations::Annotations;
 use crate::ast::RangeExtension;
 use crate::histogram::{self, Incompatible, has_custom_buckets};
@@ -106,11 +107,8 @@ fn histogram_difference(
 ) -> Option<Difference> {
     let histograms = &call.histograms;
     let last = histograms.len() - 1;
-    let histogram = if last == 0 {
-        None
-    } else {
-        Some(histogram_rate(call, annotations, counter)?)
-    };
+    let histogram =
+        if last == 0 { None } else { Some(histogram_rate(call, annotations, counter)?) };
     Some(Difference {
         float: 0.0,
         histogram,
@@ -179,7 +177,8 @@ fn histogram_rate(
     if counter && call.use_starts {
         note_overlap(call, annotations, starts, times);
     }
-    if !counter && !(is_gauge(&values[0]) && is_gauge(&values[last])) {
+    let gauges = is_gauge(&values[0]) && is_gauge(&values[last]);
+    if !counter && !gauges {
         super::notes::not_gauge(annotations, call.span, call.metric);
     }
     difference.counter_reset_hint = CounterResetHint::Gauge;
@@ -398,7 +397,8 @@ fn extended_difference(
     } else {
         FloatHistogram::clone(&values[last])
     };
-    if !counter && !(is_gauge(&left) && is_gauge(&right)) {
+    let gauges = is_gauge(&left) && is_gauge(&right);
+    if !counter && !gauges {
         super::notes::not_gauge(annotations, call.span, call.metric);
     }
     let mut sum = histogram::Accumulator::new(&right);
@@ -450,7 +450,9 @@ fn resets_between<'a>(
 pub(crate) fn last_two(call: &Call<'_>, annotations: &mut Annotations, counter: bool) -> Output {
     let (floats, histograms) = (&call.floats, &call.histograms);
     let mut pair: Vec<(i64, bool, usize)> = Vec::with_capacity(4);
-    pair.extend((floats.len().saturating_sub(2)..floats.len()).map(|i| (floats.times[i], false, i)));
+    pair.extend(
+        (floats.len().saturating_sub(2)..floats.len()).map(|i| (floats.times[i], false, i)),
+    );
     let newest = histograms.len().saturating_sub(2)..histograms.len();
     pair.extend(newest.map(|i| (histograms.times[i], true, i)));
     pair.sort_by_key(|(time, _, _)| *time);
@@ -476,7 +478,8 @@ pub(crate) fn last_two(call: &Call<'_>, annotations: &mut Annotations, counter: 
             if counter && (is_gauge(before) || is_gauge(now)) {
                 super::notes::not_counter(annotations, call.span, call.metric);
             }
-            if !counter && !(is_gauge(before) && is_gauge(now)) {
+            let gauges = is_gauge(before) && is_gauge(now);
+            if !counter && !gauges {
                 super::notes::not_gauge(annotations, call.span, call.metric);
             }
             let reset = counter && (anew(histograms.starts) || histogram::is_reset(now, before));
@@ -502,4 +505,41 @@ pub(crate) fn last_two(call: &Call<'_>, annotations: &mut Annotations, counter: 
             Output::Nothing
         }
     }
+}
+
+/// The samples of an `anchored` or `smoothed` range vector: with one at each end of the range.
+pub(crate) fn extended_points(
+    floats: &View<'_, f64>,
+    extension: RangeExtension,
+    start: i64,
+    end: i64,
+) -> Vec<(i64, f64)> {
+    let (times, values) = (floats.times, floats.values);
+    let Some(newest) = times.len().checked_sub(1) else { return Vec::new() };
+    let smoothed = extension == RangeExtension::Smoothed;
+    let mut last = newest;
+    let mut first = times[..last].partition_point(|time| *time <= start).saturating_sub(1);
+    if smoothed {
+        last = times[..last].partition_point(|time| *time < end);
+    }
+    if times[last] <= start {
+        return Vec::new();
+    }
+    let point = |at: usize| (times[at], values[at]);
+    let left = if smoothed && times[first] < start && first < newest {
+        between(point(first), point(first + 1), start, false)
+    } else {
+        values[first]
+    };
+    let right = if smoothed && last > 0 && times[last] > end {
+        between(point(last - 1), point(last), end, false)
+    } else {
+        values[last]
+    };
+    if times[first] <= start {
+        first += 1;
+    }
+    let stop = if times[last] >= end { last } else { last + 1 };
+    let inside = (first..stop.max(first)).map(point);
+    std::iter::once((start, left)).chain(inside).chain([(end, right)]).collect()
 }

@@ -59,10 +59,7 @@ pub(crate) fn predict(call: &Call<'_>, annotations: &mut Annotations) -> Output 
 ///
 /// # Errors
 /// A factor that is not between 0 and 1.
-pub(crate) fn smooth(
-    call: &Call<'_>,
-    annotations: &mut Annotations,
-) -> Result<Output, QueryError> {
+pub(crate) fn smooth(call: &Call<'_>, annotations: &mut Annotations) -> Result<Output, QueryError> {
     let [smoothing, trend] = call.arguments;
     for (factor, name, short) in [(smoothing, "smoothing", "sf"), (trend, "trend", "tf")] {
         if factor <= 0.0 || factor >= 1.0 {

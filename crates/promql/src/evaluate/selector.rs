@@ -76,12 +76,7 @@ impl<'a> SelectorSource<'a> {
         })
     }
 
-    fn value(
-        &self,
-        samples: &Samples,
-        index: usize,
-        meta: &Meta,
-    ) -> Result<Output, QueryError> {
+    fn value(&self, samples: &Samples, index: usize, meta: &Meta) -> Result<Output, QueryError> {
         let found = samples.histogram(index);
         let stale = match found {
             Some(histogram) => histogram::is_stale(histogram),
@@ -142,8 +137,7 @@ impl Source for SelectorSource<'_> {
                 }
                 // All of this run lies in the past; the next run may hold a newer sample.
                 if let Some(last) = samples.len().checked_sub(1) {
-                    newest =
-                        Some((samples.timestamps[last], self.value(&samples, last, meta)?));
+                    newest = Some((samples.timestamps[last], self.value(&samples, last, meta)?));
                 }
                 samples.clear();
                 next = 0;

@@ -75,9 +75,7 @@ pub(crate) fn fill(
                 Output::Nothing
             }
             (false, true) => float_at(&floats, time),
-            (true, false) => {
-                histogram_at(&histograms, time, &mut scratch.annotations, span, name)
-            }
+            (true, false) => histogram_at(&histograms, time, &mut scratch.annotations, span, name),
         };
         out.set(step, output);
     }

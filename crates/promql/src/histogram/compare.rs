@@ -83,11 +83,8 @@ fn lost_counts(current: &[(i32, f64)], previous: &[(i32, f64)]) -> bool {
     for (index, count) in previous {
         while current.next_if(|(candidate, _)| candidate < index).is_some() {}
         match current.peek() {
-            Some((candidate, now)) if candidate == index => {
-                if now < count {
-                    return true;
-                }
-            }
+            Some((candidate, now)) if candidate == index && now < count => return true,
+            Some((candidate, _)) if candidate == index => {}
             _ if *count != 0.0 => return true,
             _ => {}
         }

@@ -14,9 +14,11 @@ mod trim;
 use store::FloatHistogram;
 use store::histogram::CUSTOM_BUCKETS_SCHEMA;
 
-pub(crate) use arithmetic::{Accumulator, Incompatible, Noted, add, compact, divide, multiply, subtract};
-pub use buckets::{Bucket, buckets};
+pub(crate) use arithmetic::{
+    Accumulator, Incompatible, Noted, add, compact, divide, multiply, subtract,
+};
 pub(crate) use buckets::copy_to_schema;
+pub use buckets::{Bucket, buckets};
 pub(crate) use compare::{equal, is_reset};
 pub(crate) use quantile::{Finding, fraction, quantile, variance};
 pub(crate) use text::text;

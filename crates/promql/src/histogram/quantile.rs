@@ -74,11 +74,7 @@ pub(crate) fn quantile(q: f64, histogram: &FloatHistogram) -> (f64, Option<Findi
     }
     count = count.min(histogram.count);
     if count < rank {
-        return if nan_sum {
-            (f64::NAN, Some(Finding::Result))
-        } else {
-            (bucket.upper, None)
-        };
+        return if nan_sum { (f64::NAN, Some(Finding::Result)) } else { (bucket.upper, None) };
     }
     rank = if forward { rank - (count - bucket.count) } else { count - rank };
     let mut finding = None;
