@@ -16,6 +16,10 @@ const UNITLESS = new Set([
   ...['day_of_month', 'day_of_week', 'day_of_year', 'days_in_month', 'histogram_count'],
   ...['histogram_fraction', 'histogram_stdvar'],
 ]);
+const KEYWORDS = new Set([
+  ...['and', 'or', 'unless', 'atan2', 'offset', 'bool', 'start', 'end', 'inf', 'nan'],
+  ...['by', 'without', 'on', 'ignoring', 'group_left', 'group_right'],
+]);
 const WORDS = /[a-zA-Z_:][a-zA-Z0-9_:]*/g;
 
 /** The unit of an expression's values. */
@@ -42,7 +46,7 @@ export function guessUnit(expression: string): Unit {
       if (PER_SECOND.has(word)) perSecond = true;
       if (OBSERVED.has(word)) observed = true;
       if (UNITLESS.has(word)) return 'none';
-    } else if (word.includes('_') || word.includes(':')) {
+    } else if (!KEYWORDS.has(word.toLowerCase())) {
       units.add(unitOfName(word.replace(/_bucket$/, '')));
       if (word.endsWith('_bucket')) buckets = true;
     }

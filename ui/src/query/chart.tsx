@@ -115,6 +115,7 @@ export function Chart(props: Props) {
       filled: stacked,
       color: lines[index]?.color ?? '',
       at: props.highlight === null ? (pointed?.index ?? null) : null,
+      guide: getComputedStyle(host.current!).getPropertyValue('--faint'),
     });
     host.current!.classList.toggle('dimmed', index >= 0 && lines.length > 1);
   }, [lit, pointed?.index, lines, stacked, props.dark, props.highlight]);
@@ -150,14 +151,14 @@ function options(
   const steps = tickSteps(unit);
   const axis = {
     stroke: color('--muted'),
-    font: `11.5px ${color('--sans')}`,
+    font: `12px ${color('--sans')}`,
     grid: { stroke: color('--grid'), width: 1 },
     ticks: { show: false },
   };
   const result: uPlot.Options = {
     width: Math.max(host.clientWidth, 50),
     height: HEIGHT,
-    padding: [10, 14, 0, 0],
+    padding: [10, 22, 0, 0],
     pxAlign: lines.length <= 200,
     legend: { show: false },
     focus: { alpha: 1 },
@@ -174,8 +175,8 @@ function options(
       {
         ...axis,
         space: 80,
-        size: 30,
-        gap: 6,
+        size: 32,
+        gap: 8,
         values: (_, ticks, _a, _s, gap) => timeTicks(ticks, gap, utc),
       },
       {
@@ -252,7 +253,7 @@ function timeTicks(ticks: readonly number[], gap: number, utc: boolean): string[
 function axisWidth(plot: uPlot, values: string[] | null): number {
   if (values === null || values.length === 0) return 48;
   plot.ctx.save();
-  plot.ctx.font = `${11.5 * uPlot.pxRatio}px sans-serif`;
+  plot.ctx.font = `${12 * uPlot.pxRatio}px sans-serif`;
   const widest = Math.max(...values.map((value) => plot.ctx.measureText(value).width));
   plot.ctx.restore();
   return Math.max(48, Math.ceil(widest / uPlot.pxRatio) + 22);

@@ -1,8 +1,9 @@
 /** The row of a panel that says what is shown: graph or table, range, end, resolution, stacking. */
 import type { ComponentChildren } from 'preact';
+import { useRef } from 'preact/hooks';
 import { formatDuration, longerRange, parseDuration, shorterRange } from '../duration.ts';
 import { formatTime, parseTime } from '../format.ts';
-import { LeftIcon, MinusIcon, PlusIcon, RightIcon } from '../shell/icons.tsx';
+import { CalendarIcon, LeftIcon, MinusIcon, PlusIcon, RightIcon } from '../shell/icons.tsx';
 import { TypedField } from '../shell/typed-field.tsx';
 import { stepOf, type Density, type PanelState, type Resolution, type Tab } from '../url-state.ts';
 
@@ -141,6 +142,7 @@ function TimeControl({ time, step, label, utc, onChange }: TimeControlProps) {
           return read !== null;
         }}
       />
+      <Picker time={time ?? Date.now()} label={label} utc={utc} onChange={onChange} />
       <button
         onClick={() => onChange(whole((time ?? Date.now()) + step))}
         aria-label="Later"
@@ -154,6 +156,41 @@ function TimeControl({ time, step, label, utc, onChange }: TimeControlProps) {
         </button>
       )}
     </div>
+  );
+}
+
+interface PickerProps {
+  readonly time: number;
+  readonly label: string;
+  readonly utc: boolean;
+  readonly onChange: (time: number) => void;
+}
+
+/** The browser's own calendar, behind a button. */
+function Picker({ time, label, utc, onChange }: PickerProps) {
+  const input = useRef<HTMLInputElement>(null);
+  return (
+    <span class="picker">
+      <input
+        ref={input}
+        type="datetime-local"
+        step="1"
+        tabIndex={-1}
+        aria-hidden="true"
+        value={formatTime(Math.floor(time / 1000) * 1000, utc, true).replace(' ', 'T')}
+        onChange={(event) => {
+          const picked = parseTime(event.currentTarget.value, utc);
+          if (picked !== null) onChange(picked);
+        }}
+      />
+      <button
+        onClick={() => input.current?.showPicker()}
+        title={`Pick the ${label.toLowerCase()} from a calendar`}
+        aria-label={`${label} from a calendar`}
+      >
+        <CalendarIcon />
+      </button>
+    </span>
   );
 }
 

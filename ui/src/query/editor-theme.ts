@@ -25,7 +25,7 @@ const theme = EditorView.theme({
   '.cm-cursor': { borderLeftColor: 'var(--accent)', borderLeftWidth: '2px' },
   '&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground':
     { backgroundColor: 'var(--selection)' },
-  '.cm-matchingBracket, &.cm-focused .cm-matchingBracket': {
+  '&.cm-focused .cm-matchingBracket': {
     backgroundColor: 'var(--accent-soft)',
     outline: '1px solid var(--accent-line)',
   },
@@ -55,13 +55,15 @@ const theme = EditorView.theme({
     boxShadow: 'var(--shadow)',
     overflow: 'hidden',
   },
+  '.cm-tooltip.cm-tooltip-below': { marginTop: '9px' },
+  '.cm-tooltip.cm-tooltip-above': { marginBottom: '9px' },
   '.cm-tooltip.cm-tooltip-autocomplete > ul': {
     fontFamily: 'var(--mono)',
     fontSize: '12.5px',
     maxHeight: '300px',
   },
   '.cm-tooltip.cm-tooltip-autocomplete > ul > li': {
-    padding: '3px 10px 3px 6px',
+    padding: '3px 10px',
     lineHeight: '18px',
   },
   '.cm-tooltip-autocomplete ul li[aria-selected]': {
@@ -74,7 +76,6 @@ const theme = EditorView.theme({
     fontWeight: '600',
   },
   '.cm-completionDetail': { fontStyle: 'normal', color: 'var(--faint)', marginLeft: '12px' },
-  '.cm-completionIcon': { width: '14px', opacity: '0.6', fontSize: '11px', paddingRight: '6px' },
   '.cm-tooltip.cm-completionInfo': {
     padding: '8px 10px',
     maxWidth: '380px',

@@ -120,7 +120,7 @@ function extensions(label: string, run: (expr: string) => void, change: (expr: s
   ];
   return [
     // Enter takes a completion only if one has been chosen with the arrows; otherwise it runs.
-    autocompletion({ selectOnOpen: false, icons: true, closeOnBlur: true }),
+    autocompletion({ selectOnOpen: false, icons: false, closeOnBlur: true }),
     Prec.highest(keymap.of([{ key: 'ArrowDown', run: openOnEmpty }])),
     keymap.of(completionKeymap),
     keymap.of([...keys, ...closeBracketsKeymap, ...historyKeymap, ...lintKeymap, ...defaultKeymap]),

@@ -1,4 +1,4 @@
-/** Draws one series, thicker than the graph beneath it does, and a dot where the pointer is. */
+/** Draws what the pointer points at: its time, and one series thicker than the graph beneath does. */
 import uPlot from 'uplot';
 
 interface Highlight {
@@ -8,8 +8,9 @@ interface Highlight {
   readonly below: readonly (number | null)[] | null;
   readonly filled: boolean;
   readonly color: string;
-  /** Index of the dot; null for none. */
+  /** Index of the pointer's time, marked by a line and on the series by a dot; null for none. */
   readonly at: number | null;
+  readonly guide: string;
 }
 
 export function drawHighlight(plot: uPlot, canvas: HTMLCanvasElement, highlight: Highlight): void {
@@ -20,11 +21,12 @@ export function drawHighlight(plot: uPlot, canvas: HTMLCanvasElement, highlight:
   if (context === null) return;
   context.clearRect(0, 0, width, height);
   const { values, below, color, at } = highlight;
-  if (values === null) return;
   const times = plot.data[0] as ArrayLike<number>;
   const x = (index: number) => plot.valToPos(times[index]!, 'x', true) - plot.bbox.left;
   const y = (value: number) => plot.valToPos(value, 'y', true) - plot.bbox.top;
 
+  if (at !== null && at < times.length) drawGuide(context, x(at), height, highlight.guide);
+  if (values === null) return;
   for (const [first, last] of runs(values)) {
     context.beginPath();
     for (let index = first; index <= last; index += 1) context.lineTo(x(index), y(values[index]!));
@@ -42,6 +44,23 @@ export function drawHighlight(plot: uPlot, canvas: HTMLCanvasElement, highlight:
   }
   const value = at === null ? null : values[at];
   if (at !== null && value !== null && value !== undefined) dot(context, x(at), y(value), color);
+}
+
+function drawGuide(
+  context: CanvasRenderingContext2D,
+  at: number,
+  height: number,
+  color: string,
+): void {
+  const sharp = Math.round(at) + 0.5;
+  context.beginPath();
+  context.moveTo(sharp, 0);
+  context.lineTo(sharp, height);
+  context.strokeStyle = color;
+  context.lineWidth = 1;
+  context.setLineDash([4, 4]);
+  context.stroke();
+  context.setLineDash([]);
 }
 
 function dot(context: CanvasRenderingContext2D, x: number, y: number, color: string): void {

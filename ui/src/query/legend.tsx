@@ -79,7 +79,7 @@ export function Legend({ lines, hidden, unit, pointed, onPoint, onHidden }: Prop
       </div>
       {hasCommon && (
         <div class="legend-common" title="These labels are the same in all series">
-          all <SeriesName labels={common} />
+          <span>in all</span> <SeriesName labels={common} />
         </div>
       )}
       <VirtualRows
@@ -118,7 +118,7 @@ export function Legend({ lines, hidden, unit, pointed, onPoint, onHidden }: Prop
       />
       {rows.length * ROW > TALLEST && (
         <button class="link legend-more" onClick={() => setAll(!all)}>
-          {all ? 'Shorter list' : 'Taller list'}
+          {all ? 'Fewer rows' : 'More rows'}
         </button>
       )}
       {rows.length === 0 && <div class="legend-none">No series matches “{filter}”.</div>}

@@ -43,6 +43,9 @@ export const SunIcon = () => (
 );
 export const MoonIcon = path('M13 9.400A5.400 5.400 0 0 1 6.600 3a5.400 5.400 0 1 0 6.400 6.400z');
 export const ScreenIcon = path('M2.250 3.250h11.500v7.500H2.250zM6 13.250h4');
+export const CalendarIcon = path(
+  'M2.75 4h10.500v9.250H2.750zM2.750 7h10.500M5.500 2.250V4.500M10.500 2.250V4.500',
+);
 export const SearchIcon = path(
   'M7 11.500a4.500 4.500 0 1 0 0-9 4.500 4.500 0 0 0 0 9zM10.400 10.400l3.100 3.100',
 );

@@ -129,16 +129,24 @@ function TargetRows({ target, sizes, now }: RowProps) {
             </div>
           </div>
         </td>
-        <td class="number">
+        <td class="number" data-name="Last scrape">
           {never ? <span class="faint">never</span> : formatAgo(now - scraped)}
         </td>
-        <td class={`number ${slow ? 'slow-value' : ''}`}>
+        <td class={`number ${slow ? 'slow-value' : ''}`} data-name="Took">
           {never ? '' : formatElapsed(target.lastScrapeDuration * 1000)}
         </td>
-        <td class="number">{target.scrapeInterval}</td>
-        <td class="number">{target.scrapeTimeout}</td>
-        <td class="number">{samples === undefined ? <Missing /> : formatCount(samples)}</td>
-        <td class="number">{bytes === undefined ? <Missing /> : formatValue(bytes, 'bytes')}</td>
+        <td class="number" data-name="Interval">
+          {target.scrapeInterval}
+        </td>
+        <td class="number" data-name="Timeout">
+          {target.scrapeTimeout}
+        </td>
+        <td class="number" data-name="Samples">
+          {samples === undefined ? <Missing /> : formatCount(samples)}
+        </td>
+        <td class="number" data-name="Size">
+          {bytes === undefined ? <Missing /> : formatValue(bytes, 'bytes')}
+        </td>
       </tr>
       {target.lastError !== '' && (
         <tr class="target-error">
