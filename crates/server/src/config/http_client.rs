@@ -5,6 +5,7 @@
 //! reload.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 
 use url::Url;
@@ -103,7 +104,7 @@ pub enum TlsVersion {
 }
 
 /// Through whom requests go.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub enum Proxy {
     /// Straight to the server.
     #[default]
@@ -122,6 +123,24 @@ pub enum Proxy {
         /// Headers for the proxy's CONNECT.
         connect_headers: BTreeMap<String, Vec<Secret>>,
     },
+}
+
+impl fmt::Debug for Proxy {
+    /// Hides the proxy's password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Proxy::None => f.write_str("None"),
+            Proxy::FromEnvironment { connect_headers } => {
+                f.debug_struct("FromEnvironment").field("connect_headers", connect_headers).finish()
+            }
+            Proxy::Url { url, no_proxy, connect_headers } => f
+                .debug_struct("Url")
+                .field("url", &redacted_url(url))
+                .field("no_proxy", no_proxy)
+                .field("connect_headers", connect_headers)
+                .finish(),
+        }
+    }
 }
 
 /// The values of one added header, in the order in which they are sent.

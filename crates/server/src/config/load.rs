@@ -192,15 +192,15 @@ impl JobNames {
         for job in jobs {
             let name = job.text("job_name");
             match self.seen.iter().find(|(other, _, _)| other == name) {
-                Some((_, first, at)) if !name.is_empty() => job.error(
-                    report,
-                    "job_name",
-                    format!(
-                        "the job name {name:?} is already taken in {} on line {}",
-                        first.display(),
-                        at.line
-                    ),
-                ),
+                Some((_, first, at)) if !name.is_empty() => {
+                    let place = if first == file {
+                        format!("on line {}", at.line)
+                    } else {
+                        format!("in {} on line {}", first.display(), at.line)
+                    };
+                    let message = format!("the job name {name:?} is already taken {place}");
+                    job.error(report, "job_name", message);
+                }
                 _ => self.seen.push((name.to_owned(), file.to_owned(), job.at("job_name"))),
             }
         }

@@ -2,13 +2,14 @@
 //! inherits from `global` already inherited, every relative path joined with its file's folder.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use store::Labels;
 use url::Url;
 
-use super::http_client::HttpClient;
+use super::http_client::{HttpClient, redacted_url};
 use crate::relabel::Rule;
 
 /// What works of a configuration.
@@ -295,14 +296,26 @@ pub struct FileDiscovery {
 }
 
 /// `http_sd_configs`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct HttpDiscovery {
-    /// Where the list of groups is.
+    /// Where the list of groups is. May hold a password: show it through
+    /// [`redacted_url`](super::http_client::redacted_url).
     pub url: Url,
     /// How often to fetch it.
     pub refresh_interval: Duration,
     /// How to fetch it.
     pub http: HttpClient,
+}
+
+impl fmt::Debug for HttpDiscovery {
+    /// Hides the URL's password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpDiscovery")
+            .field("url", &redacted_url(&self.url))
+            .field("refresh_interval", &self.refresh_interval)
+            .field("http", &self.http)
+            .finish()
+    }
 }
 
 /// The section `storage`.

@@ -35,8 +35,9 @@ pub(super) static OTLP: Schema = Schema {
         boolean("keep_identifying_resource_attributes"),
         boolean("convert_histograms_to_nhcb"),
         boolean("promote_scope_metadata"),
-        boolean("label_name_underscore_sanitization").or_true(),
-        boolean("label_name_preserve_multiple_underscores").or_true(),
+        // Printed also when off, which Prometheus leaves out: read again, it would be on.
+        boolean("label_name_underscore_sanitization").or_true().present(),
+        boolean("label_name_preserve_multiple_underscores").or_true().present(),
     ]],
     check: check_otlp,
 };

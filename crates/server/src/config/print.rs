@@ -80,7 +80,8 @@ fn margin(out: &mut String, indent: usize, first: &mut bool) {
 fn data(out: &mut String, field: &Field, data: &Data, indent: usize) {
     let hidden = matches!(field.kind, Kind::Secret | Kind::Secrets | Kind::SecretsMap);
     match data {
-        Data::Text(text) if hidden && !text.is_empty() => line(out, REDACTED),
+        Data::Text(text) if hidden && text.is_empty() => out.push_str(" null\n"),
+        Data::Text(_) if hidden => line(out, REDACTED),
         Data::Text(text) if matches!(field.kind, Kind::Url) => line(out, &address::redact(text)),
         Data::Text(text) => line(out, text),
         Data::Bool(value) => writeln!(out, " {value}").expect("a string takes everything"),

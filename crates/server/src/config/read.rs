@@ -50,6 +50,7 @@ impl Reader<'_> {
         if self.report.error_count() == before {
             (schema.check)(&mut section, self.report);
         }
+        section.faulty = self.report.error_count() > before;
         section
     }
 

@@ -51,7 +51,7 @@ pub(super) fn build(
     report: &mut Report,
 ) -> Vec<Rule> {
     let mut rules = Vec::with_capacity(sections.len());
-    for section in sections {
+    for section in sections.iter().filter(|section| !section.faulty) {
         match Rule::new(&text_of(section), validation) {
             Ok(rule) => rules.push(rule),
             Err(error) => section.error(report, error.field, error.message),

@@ -15,6 +15,8 @@ pub(super) struct Section {
     pub(super) path: String,
     /// `None` where nothing was said and the default is zero.
     pub(super) values: Vec<Option<Value>>,
+    /// Something in it is wrong and reported: what is built from it would be reported again.
+    pub(super) faulty: bool,
 }
 
 /// The value of one field.
@@ -68,7 +70,7 @@ impl Section {
     /// A section in which nothing is said.
     pub(super) fn empty(schema: &'static Schema, at: Position, path: String) -> Self {
         let values = schema.fields().map(|field| default_value(field, at, &path)).collect();
-        Section { schema, at, path, values }
+        Section { schema, at, path, values, faulty: false }
     }
 
     /// Whether every field is zero.
@@ -106,8 +108,9 @@ impl Section {
     /// Sets what was left open, from another section or a rule.
     pub(super) fn set(&mut self, name: &str, data: Data) {
         let index = self.index(name);
-        let at = self.values[index].as_ref().map_or(self.at, |value| value.at);
-        self.values[index] = Some(Value { at, data, written: false });
+        let (at, written) =
+            self.values[index].as_ref().map_or((self.at, false), |old| (old.at, old.written));
+        self.values[index] = Some(Value { at, data, written });
     }
 
     /// Takes a field out, as if it had not been said.

@@ -81,8 +81,8 @@ pub(super) fn build(section: &Section, report: &mut Report) -> Vec<Discovery> {
             "static_configs" => discoveries.push(working::build_static(entries)),
             "file_sd_configs" => discoveries.extend(entries.iter().map(working::build_file)),
             "http_sd_configs" => {
-                discoveries
-                    .extend(entries.iter().filter_map(|entry| working::build_http(entry, report)));
+                let sound = entries.iter().filter(|entry| !entry.faulty);
+                discoveries.extend(sound.filter_map(|entry| working::build_http(entry, report)));
             }
             name => {
                 for entry in entries {

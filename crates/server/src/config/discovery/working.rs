@@ -9,7 +9,7 @@ use crate::config::address;
 use crate::config::error::Report;
 use crate::config::http_options;
 use crate::config::model::{Discovery, FileDiscovery, HttpDiscovery, StaticGroup};
-use crate::config::schema::{Schema, duration, labels, paths, text, texts, unchecked};
+use crate::config::schema::{Schema, duration, labels, paths, texts, unchecked, url};
 use crate::config::section::Section;
 
 /// A group of targets that stands in the configuration, or in a file that discovery reads.
@@ -24,7 +24,7 @@ pub(super) static FILE: Schema = Schema {
 pub(super) static HTTP: Schema = Schema {
     groups: &[
         http_options::FIELDS,
-        &[duration("refresh_interval").or_seconds(60), text("url").always()],
+        &[duration("refresh_interval").or_seconds(60), url("url").always()],
     ],
     check: check_http,
 };
@@ -93,15 +93,15 @@ pub(super) fn build_file(section: &Section) -> Discovery {
 }
 
 pub(super) fn build_http(section: &Section, report: &mut Report) -> Option<Discovery> {
-    let url = match Url::parse(section.text("url")) {
-        Ok(url) => url,
+    let address = match Url::parse(section.text("url")) {
+        Ok(address) => address,
         Err(error) => {
             section.error(report, "url", format!("not a URL: {error}"));
             return None;
         }
     };
     Some(Discovery::Http(Box::new(HttpDiscovery {
-        url,
+        url: address,
         refresh_interval: section.duration("refresh_interval"),
         http: http_options::build(section, report),
     })))
