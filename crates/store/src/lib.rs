@@ -12,6 +12,7 @@ pub mod disk;
 pub mod error;
 pub mod exemplar;
 pub mod histogram;
+pub mod journal;
 pub mod labels;
 pub mod matcher;
 pub mod pattern;

@@ -1,0 +1,359 @@
+//! A batch of samples as the payload of a record.
+//!
+//! A batch holds what one commit appended to one shard, column by column:
+//! 1. rows, as runs of consecutive ones of the same generation: a target's series cost nothing;
+//! 2. timestamps, where they are not all the same;
+//! 3. which values stand alone, where not all or none do;
+//! 4. values, by their difference from their series' first value in the same segment. A record can
+//!    thus be lost without those behind it, unless it holds those first values.
+
+use super::value::{self, SAME, SAME_MAX, Token};
+use super::varint::{Reader, put, put_signed};
+
+/// The first byte of the payload.
+pub(crate) const KIND: u8 = 1;
+
+const ONE_TIMESTAMP: u8 = 1;
+const ALL_RELATIVE: u8 = 2;
+const ALL_ABSOLUTE: u8 = 4;
+
+/// Collects a batch. Reused: keeps its buffers. Steady.
+#[derive(Default)]
+pub(crate) struct Encoder {
+    runs: Vec<u8>,
+    run: Run,
+    runs_count: u64,
+    end: Run,
+    timestamps: Vec<u8>,
+    first_timestamp: i64,
+    one_timestamp: bool,
+    absolute: Vec<u8>,
+    absolute_count: usize,
+    values: Vec<u8>,
+    same: u8,
+    count: usize,
+}
+
+/// Consecutive rows.
+#[derive(Clone, Copy, Default)]
+struct Run {
+    row: u32,
+    length: u32,
+    generation: u32,
+}
+
+impl Encoder {
+    /// Starts a batch.
+    pub(crate) fn begin(&mut self) {
+        self.runs.clear();
+        self.timestamps.clear();
+        self.absolute.clear();
+        self.values.clear();
+        self.run = Run::default();
+        self.end = Run::default();
+        self.runs_count = 0;
+        self.one_timestamp = true;
+        self.absolute_count = 0;
+        self.same = 0;
+        self.count = 0;
+    }
+
+    /// Samples so far.
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Bytes held.
+    pub(crate) fn memory(&self) -> usize {
+        self.runs.capacity()
+            + self.timestamps.capacity()
+            + self.absolute.capacity()
+            + self.values.capacity()
+    }
+
+    /// Adds a sample; `base` is the bits of its series' first value in the segment, if it had one.
+    #[inline]
+    pub(crate) fn push(
+        &mut self,
+        row: u32,
+        generation: u32,
+        timestamp: i64,
+        bits: u64,
+        base: Option<u64>,
+    ) {
+        if row == self.run.row.wrapping_add(self.run.length)
+            && generation == self.run.generation
+            && self.run.length > 0
+        {
+            self.run.length += 1;
+        } else {
+            self.end_run();
+            self.run = Run { row, length: 1, generation };
+        }
+        if self.count == 0 {
+            self.first_timestamp = timestamp;
+        } else if timestamp != self.first_timestamp && self.one_timestamp {
+            self.one_timestamp = false;
+            self.timestamps.resize(self.count, 0);
+        }
+        if !self.one_timestamp {
+            put_signed(&mut self.timestamps, timestamp.wrapping_sub(self.first_timestamp));
+        }
+        if self.count % 8 == 0 {
+            self.absolute.push(0);
+        }
+        if base.is_none() {
+            self.absolute[self.count / 8] |= 1 << (self.count % 8);
+            self.absolute_count += 1;
+        }
+        self.count += 1;
+        let base = base.unwrap_or(0);
+        if bits == base {
+            self.same += 1;
+            if self.same == SAME_MAX {
+                self.end_same();
+            }
+        } else {
+            self.end_same();
+            value::encode(&mut self.values, bits, base);
+        }
+    }
+
+    #[inline]
+    fn end_same(&mut self) {
+        if self.same > 0 {
+            self.values.push(SAME | (self.same - 1) << 2);
+            self.same = 0;
+        }
+    }
+
+    fn end_run(&mut self) {
+        if self.run.length > 0 {
+            let expected = self.end.row.wrapping_add(self.end.length);
+            put_signed(&mut self.runs, i64::from(self.run.row) - i64::from(expected));
+            put(&mut self.runs, u64::from(self.run.length));
+            put_signed(
+                &mut self.runs,
+                i64::from(self.run.generation) - i64::from(self.end.generation),
+            );
+            self.end = self.run;
+            self.runs_count += 1;
+            self.run.length = 0;
+        }
+    }
+
+    /// Appends the payload to `out`.
+    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
+        self.end_run();
+        self.end_same();
+        let mut flags = 0;
+        if self.one_timestamp {
+            flags |= ONE_TIMESTAMP;
+        }
+        if self.absolute_count == 0 {
+            flags |= ALL_RELATIVE;
+        } else if self.absolute_count == self.count {
+            flags |= ALL_ABSOLUTE;
+        }
+        out.extend_from_slice(&[KIND, flags]);
+        put_signed(out, self.first_timestamp);
+        put(out, self.count as u64);
+        put(out, self.runs_count);
+        out.extend_from_slice(&self.runs);
+        if !self.one_timestamp {
+            out.extend_from_slice(&self.timestamps);
+        }
+        if flags & (ALL_RELATIVE | ALL_ABSOLUTE) == 0 {
+            out.extend_from_slice(&self.absolute);
+        }
+        out.extend_from_slice(&self.values);
+    }
+}
+
+/// A sample read from a batch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Entry {
+    pub(crate) row: u32,
+    pub(crate) generation: u32,
+    pub(crate) timestamp: i64,
+    pub(crate) value: Value,
+}
+
+/// A value as far as the batch alone tells.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Value {
+    /// The value; it is the base of what follows in the segment.
+    First(u64),
+    /// What the series' base becomes; `None` if it makes no sense with that base.
+    Relative(Change),
+}
+
+/// The change from a base.
+#[derive(Clone, Copy)]
+pub(crate) struct Change(Option<value::Difference>);
+
+impl Change {
+    /// The value's bits.
+    #[inline]
+    pub(crate) fn apply(self, base: u64) -> Option<u64> {
+        match self.0 {
+            None => Some(base),
+            Some(difference) => difference.apply(base),
+        }
+    }
+}
+
+impl PartialEq for Change {
+    fn eq(&self, other: &Self) -> bool {
+        self.apply(0) == other.apply(0)
+    }
+}
+
+impl std::fmt::Debug for Change {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?} from 0", self.apply(0))
+    }
+}
+
+/// Reads the payload of a batch, after its kind, and hands each sample to `each`.
+///
+/// `None` if it isn't one: the samples handed out so far came from a damaged batch. As records are
+/// checksummed, that is another version's or an adversary's.
+pub(crate) fn decode(payload: &[u8], mut each: impl FnMut(Entry)) -> Option<()> {
+    let mut reader = Reader::new(payload);
+    let flags = reader.byte()?;
+    let first_timestamp = reader.signed()?;
+    let count = usize::try_from(reader.unsigned()?).ok()?;
+    let runs_count = usize::try_from(reader.unsigned()?).ok()?;
+    // Three bytes for a run, one for 64 values: a lying count must not buy time or memory.
+    if runs_count > payload.len() / 3 || count > payload.len().saturating_mul(64) {
+        return None;
+    }
+    let mut runs = reader.clone();
+    let mut total = 0u64;
+    for _ in 0..runs_count {
+        reader.signed()?;
+        total = total.checked_add(reader.unsigned()?)?;
+        reader.signed()?;
+    }
+    if total != count as u64 {
+        return None;
+    }
+    let mut timestamps = None;
+    if flags & ONE_TIMESTAMP == 0 {
+        timestamps = Some(reader.clone());
+        for _ in 0..count {
+            reader.signed()?;
+        }
+    }
+    let absolute = match flags & (ALL_RELATIVE | ALL_ABSOLUTE) {
+        0 => Some(reader.take(count.div_ceil(8))?),
+        _ => None,
+    };
+    let mut same = 0u8;
+    let (mut index, mut expected, mut generation) = (0, 0i64, 0i64);
+    for _ in 0..runs_count {
+        let start = runs.signed()?.checked_add(expected)?;
+        let length = runs.unsigned32()?;
+        generation = generation.checked_add(runs.signed()?)?;
+        expected = start.checked_add(i64::from(length))?;
+        let (first, generation) = (u32::try_from(start).ok()?, u32::try_from(generation).ok()?);
+        for row in first..first.checked_add(length)? {
+            let timestamp = match &mut timestamps {
+                Some(column) => first_timestamp.wrapping_add(column.signed()?),
+                None => first_timestamp,
+            };
+            let change = if same > 0 {
+                same -= 1;
+                Change(None)
+            } else {
+                match value::decode(&mut reader)? {
+                    Token::Same(run) => {
+                        same = run - 1;
+                        Change(None)
+                    }
+                    Token::Difference(difference) => Change(Some(difference)),
+                }
+            };
+            let alone = absolute
+                .map_or(flags & ALL_ABSOLUTE != 0, |bits| bits[index / 8] >> (index % 8) & 1 == 1);
+            let value =
+                if alone { Value::First(change.apply(0)?) } else { Value::Relative(change) };
+            each(Entry { row, generation, timestamp, value });
+            index += 1;
+        }
+    }
+    (same == 0 && reader.is_empty()).then_some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    type Sample = (u32, u32, i64, u64, Option<u64>);
+
+    fn round_trip(samples: &[Sample]) -> usize {
+        let mut encoder = Encoder::default();
+        let mut payload = Vec::new();
+        for _ in 0..2 {
+            encoder.begin();
+            for &(row, generation, timestamp, bits, base) in samples {
+                encoder.push(row, generation, timestamp, bits, base);
+            }
+            payload.clear();
+            encoder.finish(&mut payload);
+        }
+        assert_eq!(payload[0], KIND);
+        let mut index = 0;
+        decode(&payload[1..], |entry| {
+            let (row, generation, timestamp, bits, base) = samples[index];
+            assert_eq!((entry.row, entry.generation), (row, generation));
+            assert_eq!(entry.timestamp, timestamp);
+            match (entry.value, base) {
+                (Value::First(value), None) => assert_eq!(value, bits),
+                (Value::Relative(change), Some(base)) => {
+                    assert_eq!(change.apply(base), Some(bits));
+                }
+                other => panic!("{other:?}"),
+            }
+            index += 1;
+        })
+        .expect("what was written");
+        assert_eq!(index, samples.len());
+        payload.len()
+    }
+
+    #[test]
+    fn a_scrape_costs_its_changes() {
+        let value = |i: u32| f64::from(i * 1000).to_bits();
+        let same: Vec<Sample> =
+            (0..1000).map(|i| (i, 1, 1_700_000_000_000, value(i), Some(value(i)))).collect();
+        assert!(round_trip(&same) < 40);
+        let grown: Vec<Sample> = (0..1000)
+            .map(|i| {
+                let now = f64::from(i * 1000 + 900).to_bits();
+                (i, 1, 1_700_000_000_000, now, Some(value(i)))
+            })
+            .collect();
+        assert!(round_trip(&grown) < 2020);
+    }
+
+    proptest! {
+        #[test]
+        fn batches_come_back(samples in prop::collection::vec((
+            0u32..60, 0u32..3, -5i64..5, prop::sample::select(vec![0, 1, 2, 0x3ff0_0000_0000_0000,
+            0x7ff0_0000_0000_0002, 0x4059_0000_0000_0000, u64::MAX]),
+            prop::option::of(prop::sample::select(vec![0, 0x3ff0_0000_0000_0000, 7]))
+        ), 0..200)) {
+            round_trip(&samples);
+        }
+
+        #[test]
+        fn noise_is_refused_and_not_believed(payload in prop::collection::vec(any::<u8>(), 0..64)) {
+            let mut samples = 0usize;
+            let _ = decode(&payload, |_| samples += 1);
+            prop_assert!(samples <= payload.len() * 64);
+        }
+    }
+}
