@@ -1,14 +1,25 @@
 //! The door of the store: open, append, query, maintain.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+mod appender;
+mod cut;
+mod maintain;
+mod querier;
+
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
+pub use appender::Appender;
+pub use querier::Querier;
+
+use crate::Error;
+use crate::block::{Block, catalog};
 use crate::disk::{Disk, Held};
-use crate::exemplar::{Exemplar, SeriesExemplars};
-use crate::select::{Cursor, Samples, Select, Series};
-use crate::{Error, Labels, Matcher};
+use crate::head::Head;
+use crate::head::replay::shards_on_disk;
+use crate::head::shard::Limits;
+use maintain::Maintenance;
 
 /// How a store behaves.
 #[derive(Clone, Debug)]
@@ -19,6 +30,13 @@ pub struct Options {
     pub block_range_ms: i64,
     /// Exemplars kept in memory; 0 keeps none.
     pub max_exemplars: usize,
+    /// Shards over which appenders are spread, 64 at most: as many as there are workers, so that none
+    /// waits for another.
+    pub shards: usize,
+    /// A segment of a shard's journal ends at this size. Four of them bound what a start replays.
+    pub segment_bytes: u64,
+    /// [`Db::maintain`] makes the journal durable this often.
+    pub sync_interval_ms: i64,
 }
 
 impl Default for Options {
@@ -28,6 +46,9 @@ impl Default for Options {
             retention_ms: 15 * 24 * 3_600_000,
             block_range_ms: 2 * 3_600_000,
             max_exemplars: 100_000,
+            shards: 16,
+            segment_bytes: 16 << 20,
+            sync_interval_ms: 5_000,
         }
     }
 }
@@ -65,11 +86,18 @@ pub struct Recovery {
     pub series: u64,
     /// Samples replayed from the journal.
     pub samples: u64,
+    /// Samples in the journal that no series could be found for, or whose value differs from one in a
+    /// damaged record; those of series that were removed count too.
+    pub samples_lost: u64,
     /// Bytes of journal and head chunks that were read.
     pub bytes: u64,
     /// Blocks opened.
     pub blocks: u64,
-    /// What was damaged, one line each, with file, offset and consequence. Its length is bounded.
+    /// Files whose end was torn, as a crash leaves it: nothing that was committed stood there.
+    pub torn: u64,
+    /// Places that were damaged.
+    pub damaged: u64,
+    /// The first hundred of them, one line each, with file, offset and consequence.
     pub damages: Vec<String>,
 }
 
@@ -84,8 +112,10 @@ pub struct Maintained {
     pub series_removed: u64,
     /// Journal segments removed.
     pub segments_removed: u64,
-    /// Chunks closed because they lagged behind.
+    /// Chunks closed because nothing came for them any more, or the journal waited for them.
     pub chunks_closed: u64,
+    /// What could not be read, a line each.
+    pub damages: Vec<String>,
 }
 
 /// Figures about the store, for `/status/tsdb` and its own metrics.
@@ -136,25 +166,31 @@ pub struct Cardinality {
     pub series_by_pair: Vec<(String, u64)>,
 }
 
-#[derive(Default)]
-struct Memory {
-    ids: HashMap<Labels, u64>,
-    series: Vec<(Labels, Vec<(i64, f64)>)>,
-    exemplars: Vec<(u64, Exemplar)>,
-    appended: u64,
-    rejected: [u64; 4],
+/// What a query sees: the blocks, and the head from a time on. Replaced as a whole.
+pub(crate) struct View {
+    pub(crate) blocks: Vec<Arc<Block>>,
+    /// Before this time, the blocks have what the head had.
+    pub(crate) head_from: i64,
 }
 
-struct Shared {
-    memory: RwLock<Memory>,
-    options: Options,
-    _disk: Arc<dyn Disk>,
-    _lock: Held,
+pub(crate) struct Core {
+    pub(crate) options: Options,
+    pub(crate) head: Head,
+    pub(crate) view: RwLock<Arc<View>>,
+    maintenance: Mutex<Maintenance>,
+    appenders: std::sync::atomic::AtomicUsize,
+    held: Mutex<Option<Held>>,
+}
+
+impl Core {
+    pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
+        &self.head.limits.disk
+    }
 }
 
 /// A store of metrics.
 pub struct Db {
-    shared: Arc<Shared>,
+    core: Arc<Core>,
 }
 
 impl Db {
@@ -165,57 +201,110 @@ impl Db {
     pub fn open(
         disk: Arc<dyn Disk>,
         options: Options,
-        _now_ms: i64,
+        now_ms: i64,
     ) -> Result<(Db, Recovery), Error> {
-        let lock = disk.lock().map_err(|error| match error.kind() {
+        let held = disk.lock().map_err(|error| match error.kind() {
             std::io::ErrorKind::WouldBlock => Error::locked("lock"),
             _ => Error::io("lock", error),
         })?;
-        let shared = Shared { memory: RwLock::default(), options, _disk: disk, _lock: lock };
-        Ok((Db { shared: Arc::new(shared) }, Recovery::default()))
+        let shards = options.shards.max(shards_on_disk(&*disk)?);
+        let limits = Limits {
+            disk,
+            // Spans of chunks are 32 bits on disk.
+            block_range: options.block_range_ms.clamp(1_000, 31 * 24 * 3_600_000),
+            segment_bytes: options.segment_bytes,
+        };
+        let mut damages = Vec::new();
+        let mut blocks = Vec::new();
+        let disk = &*limits.disk;
+        catalog::clean(disk)?;
+        for ulid in catalog::list(disk)? {
+            match Block::open(disk, ulid) {
+                Ok(block) => {
+                    damages.extend(block.damages().iter().cloned());
+                    blocks.push(block);
+                }
+                Err(error) => damages.push(format!("{error}; the block is left out")),
+            }
+        }
+        sort_blocks(&mut blocks);
+        let head_from = blocks.iter().map(|block| block.meta().max_time).max();
+        let head_from = head_from.unwrap_or(i64::MIN);
+        let head = Head::new(&limits, shards, options.max_exemplars);
+        head.start.store(head_from, Ordering::Release);
+        let mut recovery = head.recover()?;
+        recovery.blocks = blocks.len() as u64;
+        for damage in damages {
+            recovery.damage(|| damage);
+        }
+        let core = Core {
+            options,
+            head,
+            view: RwLock::new(Arc::new(View { blocks, head_from })),
+            maintenance: Mutex::new(Maintenance::new(now_ms)),
+            appenders: std::sync::atomic::AtomicUsize::new(0),
+            held: Mutex::new(Some(held)),
+        };
+        Ok((Db { core: Arc::new(core) }, recovery))
     }
 
     /// An appender of its own for each worker. Setup.
     pub fn appender(&self) -> Appender {
-        Appender {
-            shared: self.shared.clone(),
-            ids: Vec::new(),
-            timestamps: Vec::new(),
-            values: Vec::new(),
-            exemplars: Vec::new(),
-            committed: Committed::default(),
-        }
+        Appender::new(self.core.clone(), self.core.appenders.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// What a query over `from..=to` (milliseconds) reads: the store as it is now.
+    /// What a query over `from..=to` (milliseconds) reads: the blocks as they are now, and the head.
     pub fn querier(&self, from: i64, to: i64) -> Querier {
-        Querier { shared: self.shared.clone(), from, to }
+        Querier::new(self.core.clone(), from, to)
     }
 
-    /// The regular work: cuts blocks, applies retention, truncates the journal, removes idle series.
-    /// To be called on a timer, every few seconds; does nothing where there is nothing to do.
+    /// The regular work: cuts blocks, applies retention, truncates the journal, removes idle series,
+    /// makes the journal durable. To be called on a timer, every few seconds; does nothing where there
+    /// is nothing to do.
     ///
     /// # Errors
     /// The disk refused; the next call tries again.
-    pub fn maintain(&self, _now_ms: i64) -> Result<Maintained, Error> {
-        Ok(Maintained::default())
+    pub fn maintain(&self, now_ms: i64) -> Result<Maintained, Error> {
+        self.core.maintenance.lock().run(&self.core, now_ms)
     }
 
-    /// Figures about the store. Cheap: no scan.
+    /// Figures about the store. Cheap: no scan; each shard is locked for a moment.
     pub fn stats(&self) -> Stats {
-        let memory = self.shared.memory.read();
-        Stats {
-            series: memory.series.len() as u64,
-            samples_appended: memory.appended,
-            samples_rejected: memory.rejected,
-            exemplars: memory.exemplars.len() as u64,
+        let head = &self.core.head;
+        let mut stats = Stats {
+            series_created: head.created.load(Ordering::Relaxed),
+            series_removed: head.removed.load(Ordering::Relaxed),
+            samples_appended: head.appended.load(Ordering::Relaxed),
+            samples_rejected: std::array::from_fn(|i| head.rejected[i].load(Ordering::Relaxed)),
+            exemplars: head.exemplars.lock().len() as u64,
             ..Stats::default()
+        };
+        let index = head.index.read();
+        stats.series = index.len() as u64;
+        let (pairs, symbols) = index.counts();
+        (stats.label_pairs, stats.symbols) = (pairs as u64, symbols as u64);
+        stats.memory_bytes = index.memory() as u64;
+        drop(index);
+        for shard in &head.shards {
+            let shard = shard.lock();
+            stats.chunks += shard.open_chunks;
+            stats.chunks += shard.contents.iter().map(|file| file.chunks).sum::<u64>();
+            stats.head_chunk_bytes += shard.contents.iter().map(|file| file.bytes).sum::<u64>();
+            stats.journal_bytes += shard.log.bytes();
+            stats.memory_bytes += shard.memory() as u64;
         }
+        let (min, max) =
+            (head.min_time.load(Ordering::Relaxed), head.max_time.load(Ordering::Relaxed));
+        stats.time_range = (min <= max).then_some((min, max));
+        let view = self.core.view.read().clone();
+        stats.blocks = view.blocks.len() as u64;
+        stats.block_bytes = view.blocks.iter().map(|block| block.size()).sum();
+        stats
     }
 
     /// The `limit` largest of each kind in the head. Scans the head's index.
-    pub fn cardinality(&self, _limit: usize) -> Cardinality {
-        Cardinality::default()
+    pub fn cardinality(&self, limit: usize) -> Cardinality {
+        self.core.head.index.read().cardinality(limit)
     }
 
     /// Makes everything committed so far survive the loss of power.
@@ -223,7 +312,8 @@ impl Db {
     /// # Errors
     /// The disk refused.
     pub fn sync(&self) -> Result<(), Error> {
-        Ok(())
+        let _alone = self.core.maintenance.lock();
+        maintain::sync(&self.core)
     }
 
     /// Syncs and gives the directory up. Appenders that are left over fail from here on.
@@ -231,234 +321,14 @@ impl Db {
     /// # Errors
     /// The disk refused.
     pub fn close(self) -> Result<(), Error> {
-        self.sync()
+        let _alone = self.core.maintenance.lock();
+        self.core.head.closed.store(true, Ordering::Release);
+        let result = maintain::sync(&self.core);
+        *self.core.held.lock() = None;
+        result
     }
 }
 
-/// Takes samples in batches. Not shared: each worker has one and keeps it.
-pub struct Appender {
-    shared: Arc<Shared>,
-    ids: Vec<SeriesId>,
-    timestamps: Vec<i64>,
-    values: Vec<f64>,
-    exemplars: Vec<(SeriesId, Exemplar)>,
-    committed: Committed,
-}
-
-impl Appender {
-    /// The series with these labels, created where it doesn't exist. Growth.
-    ///
-    /// # Errors
-    /// The head is full.
-    pub fn series(&mut self, labels: &Labels) -> Result<SeriesId, Error> {
-        let mut memory = self.shared.memory.write();
-        if let Some(&id) = memory.ids.get(labels) {
-            return Ok(SeriesId(id));
-        }
-        let id = memory.series.len() as u64;
-        memory.ids.insert(labels.clone(), id);
-        memory.series.push((labels.clone(), Vec::new()));
-        Ok(SeriesId(id))
-    }
-
-    /// Adds a sample to the batch. Steady: two columns and an id.
-    pub fn append(&mut self, id: SeriesId, timestamp: i64, value: f64) {
-        self.ids.push(id);
-        self.timestamps.push(timestamp);
-        self.values.push(value);
-    }
-
-    /// Adds an exemplar to the batch; it becomes visible with it.
-    pub fn exemplar<'a>(
-        &mut self,
-        id: SeriesId,
-        labels: impl IntoIterator<Item = (&'a str, &'a str)>,
-        value: f64,
-        timestamp: i64,
-    ) {
-        let labels = Labels::from_pairs(labels);
-        self.exemplars.push((id, Exemplar { labels, value, timestamp }));
-    }
-
-    /// Samples in the batch so far.
-    pub fn len(&self) -> usize {
-        self.ids.len()
-    }
-
-    /// Whether the batch is empty.
-    pub fn is_empty(&self) -> bool {
-        self.ids.is_empty()
-    }
-
-    /// Journals the batch, makes it visible and starts the next one. Steady.
-    ///
-    /// # Errors
-    /// The journal can't be written: nothing of the batch is visible, and it is gone.
-    pub fn commit(&mut self) -> Result<&Committed, Error> {
-        self.committed.appended = 0;
-        self.committed.rejected.clear();
-        let mut memory = self.shared.memory.write();
-        for index in 0..self.ids.len() {
-            let (t, v) = (self.timestamps[index], self.values[index]);
-            let Some((_, samples)) = memory.series.get_mut(self.ids[index].0 as usize) else {
-                self.committed.rejected.push((index, Rejected::UnknownSeries));
-                continue;
-            };
-            match samples.last() {
-                Some(&(last, _)) if t < last => {
-                    self.committed.rejected.push((index, Rejected::OutOfOrder));
-                }
-                Some(&(last, value)) if t == last && v.to_bits() != value.to_bits() => {
-                    self.committed.rejected.push((index, Rejected::DuplicateTimestamp));
-                }
-                Some(&(last, _)) if t == last => self.committed.appended += 1,
-                _ => {
-                    samples.push((t, v));
-                    self.committed.appended += 1;
-                }
-            }
-        }
-        memory.appended += self.committed.appended;
-        for &(_, reason) in &self.committed.rejected {
-            memory.rejected[reason as usize] += 1;
-        }
-        let most = self.shared.options.max_exemplars;
-        memory.exemplars.extend(self.exemplars.drain(..).map(|(id, exemplar)| (id.0, exemplar)));
-        let excess = memory.exemplars.len().saturating_sub(most);
-        memory.exemplars.drain(..excess);
-        drop(memory);
-        self.rollback();
-        Ok(&self.committed)
-    }
-
-    /// Forgets the batch.
-    pub fn rollback(&mut self) {
-        self.ids.clear();
-        self.timestamps.clear();
-        self.values.clear();
-        self.exemplars.clear();
-    }
-}
-
-/// Reads the store as it was when the querier was made, between two times.
-pub struct Querier {
-    shared: Arc<Shared>,
-    from: i64,
-    to: i64,
-}
-
-impl Querier {
-    fn matching(&self, matchers: &[Matcher], from: i64, to: i64) -> Vec<MemorySeries> {
-        let memory = self.shared.memory.read();
-        let mut found: Vec<_> = memory
-            .series
-            .iter()
-            .filter(|(labels, _)| {
-                matchers.iter().all(|m| m.matches(labels.get(m.name()).unwrap_or("")))
-            })
-            .map(|(labels, samples)| {
-                let inside = samples.iter().filter(|(t, _)| (from..=to).contains(t));
-                MemorySeries { labels: labels.clone(), samples: inside.copied().collect() }
-            })
-            .filter(|series| !series.samples.is_empty())
-            .collect();
-        found.sort_by(|a, b| a.labels.cmp(&b.labels));
-        found
-    }
-
-    /// Label names of the series that match, sorted; at most `limit` unless it is 0.
-    ///
-    /// # Errors
-    /// A block that can't be read.
-    pub fn label_names(&self, matchers: &[Matcher], limit: usize) -> Result<Vec<String>, Error> {
-        let mut names = BTreeSet::new();
-        for series in self.matching(matchers, self.from, self.to) {
-            names.extend(series.labels.iter().map(|(name, _)| name.to_owned()));
-        }
-        Ok(names.into_iter().take(if limit == 0 { usize::MAX } else { limit }).collect())
-    }
-
-    /// Values of the label `name` of the series that match, sorted; at most `limit` unless it is 0.
-    ///
-    /// # Errors
-    /// A block that can't be read.
-    pub fn label_values(
-        &self,
-        name: &str,
-        matchers: &[Matcher],
-        limit: usize,
-    ) -> Result<Vec<String>, Error> {
-        let mut values = BTreeSet::new();
-        for series in self.matching(matchers, self.from, self.to) {
-            values.extend(series.labels.get(name).map(str::to_owned));
-        }
-        Ok(values.into_iter().take(if limit == 0 { usize::MAX } else { limit }).collect())
-    }
-
-    /// The label sets that match, sorted, without reading samples; at most `limit` unless it is 0.
-    ///
-    /// # Errors
-    /// A block that can't be read.
-    pub fn series(&self, matchers: &[Matcher], limit: usize) -> Result<Vec<Labels>, Error> {
-        let found = self.matching(matchers, self.from, self.to).into_iter();
-        let limit = if limit == 0 { usize::MAX } else { limit };
-        Ok(found.map(|series| series.labels).take(limit).collect())
-    }
-
-    /// Exemplars within the querier's time of the series that pass any of the `selectors`, sorted by
-    /// the labels of the series.
-    pub fn exemplars(&self, selectors: &[Vec<Matcher>]) -> Vec<SeriesExemplars> {
-        let memory = self.shared.memory.read();
-        let mut found = BTreeMap::<Labels, Vec<Exemplar>>::new();
-        for (id, exemplar) in &memory.exemplars {
-            let labels = &memory.series[*id as usize].0;
-            let matches = selectors.iter().any(|matchers| {
-                matchers.iter().all(|m| m.matches(labels.get(m.name()).unwrap_or("")))
-            });
-            if matches && (self.from..=self.to).contains(&exemplar.timestamp) {
-                found.entry(labels.clone()).or_default().push(exemplar.clone());
-            }
-        }
-        found.into_iter().map(|(labels, exemplars)| SeriesExemplars { labels, exemplars }).collect()
-    }
-}
-
-struct MemorySeries {
-    labels: Labels,
-    samples: Vec<(i64, f64)>,
-}
-
-impl Series for MemorySeries {
-    fn labels(&self) -> &Labels {
-        &self.labels
-    }
-
-    fn cursor(&self) -> Box<dyn Cursor + '_> {
-        Box::new(MemoryCursor(&self.samples))
-    }
-}
-
-struct MemoryCursor<'a>(&'a [(i64, f64)]);
-
-impl Cursor for MemoryCursor<'_> {
-    fn next(&mut self, samples: &mut Samples) -> Result<bool, Error> {
-        let (run, rest) = self.0.split_at(self.0.len().min(120));
-        for &(t, v) in run {
-            samples.push(t, v);
-        }
-        self.0 = rest;
-        Ok(!run.is_empty())
-    }
-}
-
-impl Select for Querier {
-    fn select(
-        &self,
-        matchers: &[Matcher],
-        from: i64,
-        to: i64,
-    ) -> Result<Vec<Box<dyn Series + '_>>, Error> {
-        let found = self.matching(matchers, from, to).into_iter();
-        Ok(found.map(|series| Box::new(series) as Box<dyn Series>).collect())
-    }
+pub(crate) fn sort_blocks(blocks: &mut [Arc<Block>]) {
+    blocks.sort_by_key(|block| (block.meta().min_time, block.ulid()));
 }

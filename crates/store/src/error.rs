@@ -14,6 +14,8 @@ enum Kind {
     Io(std::io::Error),
     Corrupt(String),
     Locked,
+    Full,
+    Closed,
 }
 
 impl Error {
@@ -35,6 +37,23 @@ impl Error {
         Error { kind: Kind::Locked, context: context.into() }
     }
 
+    /// A bound of the store is reached; the context says which.
+    #[cold]
+    pub fn full(context: impl Into<String>) -> Self {
+        Error { kind: Kind::Full, context: context.into() }
+    }
+
+    /// The store was closed.
+    #[cold]
+    pub fn closed() -> Self {
+        Error { kind: Kind::Closed, context: "store".to_owned() }
+    }
+
+    /// Whether a bound of the store is reached.
+    pub fn is_full(&self) -> bool {
+        matches!(self.kind, Kind::Full)
+    }
+
     /// Whether another process holds the data directory.
     pub fn is_locked(&self) -> bool {
         matches!(self.kind, Kind::Locked)
@@ -51,6 +70,8 @@ impl fmt::Display for Error {
         match &self.kind {
             Kind::Io(error) => write!(f, "{}: {error}", self.context),
             Kind::Corrupt(reason) => write!(f, "{}: corrupt: {reason}", self.context),
+            Kind::Full => write!(f, "{}", self.context),
+            Kind::Closed => write!(f, "{}: it was closed", self.context),
             Kind::Locked => write!(
                 f,
                 "{}: another process uses this data directory; stop it or choose another one",
@@ -64,7 +85,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.kind {
             Kind::Io(error) => Some(error),
-            Kind::Corrupt(_) | Kind::Locked => None,
+            Kind::Corrupt(_) | Kind::Locked | Kind::Full | Kind::Closed => None,
         }
     }
 }

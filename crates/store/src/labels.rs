@@ -54,6 +54,22 @@ impl Labels {
         Labels { bytes: Arc::from(bytes) }
     }
 
+    /// As [`Labels::from_sorted`], with `scratch` for the bytes: one allocation.
+    pub(crate) fn from_sorted_with<'a>(
+        pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
+        scratch: &mut Vec<u8>,
+    ) -> Self {
+        scratch.clear();
+        for (name, value) in pairs {
+            put(scratch, name);
+            put(scratch, value);
+        }
+        if scratch.is_empty() {
+            return Labels::empty();
+        }
+        Labels { bytes: Arc::from(&scratch[..]) }
+    }
+
     /// The value of the label `name`. Scans; label sets are short.
     pub fn get(&self, name: &str) -> Option<&str> {
         for (candidate, value) in self.iter() {

@@ -11,6 +11,7 @@ pub mod db;
 pub mod disk;
 pub mod error;
 pub mod exemplar;
+mod head;
 pub mod histogram;
 pub mod journal;
 pub mod labels;

@@ -3,4 +3,5 @@
 //! A counting allocator, a disk in memory that forgets what was not synced, and seeded randomness.
 
 pub mod allocations;
+pub mod disk;
 pub mod random;

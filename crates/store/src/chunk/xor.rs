@@ -115,6 +115,15 @@ impl Encoder {
         f64::from_bits(self.value)
     }
 
+    /// Gives up the complete bytes behind the header: answers their number, and expects the byte after
+    /// them (if [`Encoder::len`] says that there is one) right behind the header from now on. So the
+    /// bytes of a chunk can live elsewhere, in pieces, and only the last one is handed in.
+    pub fn detach(&mut self) -> usize {
+        let complete = self.bit / 8 - HEADER as u32;
+        self.bit -= 8 * complete;
+        complete as usize
+    }
+
     /// Appends a sample, which must be later than the last one, to the chunk in `buffer`.
     ///
     /// Steady: never allocates.

@@ -99,7 +99,7 @@ impl Encoder {
         if !self.one_timestamp {
             put_signed(&mut self.timestamps, timestamp.wrapping_sub(self.first_timestamp));
         }
-        if self.count % 8 == 0 {
+        if self.count.is_multiple_of(8) {
             self.absolute.push(0);
         }
         if base.is_none() {

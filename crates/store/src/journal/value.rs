@@ -141,7 +141,7 @@ mod tests {
             f64::from_bits(0x7ff0_0000_0000_0002),
             f64::from_bits(1),
             f64::from_bits(1 << 56),
-            90_071_992_547_409.91,
+            90_071_992_547_409.9,
         ];
         for value in values.map(f64::to_bits) {
             for base in values.map(f64::to_bits) {

@@ -1,0 +1,369 @@
+//! The regular work behind the appends. One at a time; the lock of a shard is held only for a few
+//! thousand rows at once.
+//!
+//! In this order:
+//! 1. segments of the journal that are large or old are ended;
+//! 2. the head's past becomes a block ([`super::cut`]);
+//! 3. what blocks have now leaves the head, once no running query looks for it there;
+//! 4. old blocks go;
+//! 5. open chunks to which nothing comes any more, or for which the journal waits, are closed, and
+//!    segments that only closed chunks need are removed;
+//! 6. logs of definitions with mostly removed series are written anew;
+//! 7. the journal is made durable.
+
+use std::io;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+
+use super::{Core, Maintained, SeriesId, View, sort_blocks};
+use crate::Error;
+use crate::block::catalog;
+use crate::disk::Disk;
+use crate::head::log::{definitions_path, segment_path};
+use crate::head::row::{Row, Slot};
+use crate::journal::{self, definition, record};
+
+/// Rows that are looked at under one lock.
+pub(super) const ROWS: u32 = 4096;
+/// Rows are looked through this often.
+const SWEEP_INTERVAL_MS: i64 = 30_000;
+/// A segment ends at this age, so that those before can go also under little load.
+const SEGMENT_AGE_MS: i64 = 30 * 60_000;
+/// Segments of a shard that a start may have to replay.
+const SEGMENTS_KEPT: u32 = 4;
+/// A chunk without new samples for so long is closed...
+const IDLE_MS: i64 = 30 * 60_000;
+/// ... sooner if the last one says that the series is gone.
+const STALE_MS: i64 = 5 * 60_000;
+/// The value of that sample.
+const STALE: u64 = 0x7ff0_0000_0000_0002;
+/// Blocks that one round writes at most.
+const BLOCKS_AT_ONCE: usize = 4;
+/// Series that are removed under one lock of the index.
+const REMOVED_AT_ONCE: usize = 8192;
+
+/// What is to be remembered between two rounds.
+pub(super) struct Maintenance {
+    last_sweep: i64,
+    last_sync: i64,
+    segments_since: i64,
+    /// Views that were replaced and may still be looked at.
+    retired: Vec<Weak<View>>,
+    /// Before this time, the head can be emptied once `retired` is.
+    truncate_before: Option<i64>,
+}
+
+pub(super) fn sync_dir(disk: &dyn Disk, path: &str) -> Result<(), Error> {
+    disk.sync_dir(path).map_err(|error| Error::io(path, error))
+}
+
+fn sync_file(disk: &dyn Disk, path: &str) -> Result<(), Error> {
+    // A file of its own, so that appends don't wait for the disk.
+    let synced = disk.open_append(path).and_then(|mut file| file.sync());
+    synced.map_err(|error| Error::io(path, error))
+}
+
+fn remove(disk: &dyn Disk, path: &str) -> Result<(), Error> {
+    match disk.remove(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io(path, error)),
+        _ => Ok(()),
+    }
+}
+
+/// Makes the journal durable. Maintenance is held by the caller.
+pub(super) fn sync(core: &Core) -> Result<(), Error> {
+    let disk = &**core.disk();
+    for shard in &core.head.shards {
+        let unsynced = shard.lock().log.unsynced();
+        let result = unsynced.paths.iter().try_for_each(|path| sync_file(disk, path));
+        let result = result
+            .and_then(|()| if unsynced.directory { sync_dir(disk, "journal") } else { Ok(()) });
+        if result.is_err() {
+            shard.lock().log.sync_failed(unsynced);
+            return result;
+        }
+    }
+    Ok(())
+}
+
+impl Maintenance {
+    pub(super) fn new(now_ms: i64) -> Self {
+        Maintenance {
+            last_sweep: now_ms,
+            last_sync: now_ms,
+            segments_since: now_ms,
+            retired: Vec::new(),
+            truncate_before: None,
+        }
+    }
+
+    pub(super) fn run(&mut self, core: &Core, now_ms: i64) -> Result<Maintained, Error> {
+        let mut done = Maintained::default();
+        let mut sweep = now_ms - self.last_sweep >= SWEEP_INTERVAL_MS;
+        self.end_segments(core, now_ms);
+        for _ in 0..BLOCKS_AT_ONCE {
+            let Some(cut) = super::cut::cut(core, now_ms, &mut done)? else { break };
+            self.retired.push(cut.replaced);
+            self.truncate_before = Some(cut.start);
+        }
+        self.retired.retain(|view| view.strong_count() > 0);
+        if self.retired.is_empty()
+            && let Some(start) = self.truncate_before
+        {
+            truncate(core, start, &mut done)?;
+            self.truncate_before = None;
+            sweep = true;
+        }
+        self.retain_blocks(core, &mut done)?;
+        if sweep {
+            self.last_sweep = now_ms;
+            sweep_shards(core, now_ms, &mut done)?;
+            rewrite_definitions(core)?;
+        }
+        if now_ms - self.last_sync >= core.options.sync_interval_ms {
+            self.last_sync = now_ms;
+            sync(core)?;
+        }
+        Ok(done)
+    }
+
+    fn end_segments(&mut self, core: &Core, now_ms: i64) {
+        let old = now_ms - self.segments_since >= SEGMENT_AGE_MS;
+        if old {
+            self.segments_since = now_ms;
+        }
+        for shard in &core.head.shards {
+            let log = &mut shard.lock().log;
+            if old || log.segment_bytes() >= core.options.segment_bytes {
+                log.end_segment();
+            }
+        }
+    }
+
+    fn retain_blocks(&mut self, core: &Core, done: &mut Maintained) -> Result<(), Error> {
+        let view = core.view.read().clone();
+        let metas = view.blocks.iter().map(|block| block.meta());
+        let leaving = catalog::beyond_retention(metas, core.options.retention_ms);
+        if leaving.is_empty() {
+            return Ok(());
+        }
+        let mut blocks = view.blocks.clone();
+        blocks.retain(|block| !leaving.contains(&block.ulid()));
+        sort_blocks(&mut blocks);
+        *core.view.write() = Arc::new(View { blocks, head_from: view.head_from });
+        // Running queries keep the blocks mapped.
+        for ulid in leaving {
+            catalog::remove(&**core.disk(), ulid)?;
+            done.blocks_deleted += 1;
+        }
+        Ok(())
+    }
+}
+
+/// Removes from the head what lies before `start`.
+fn truncate(core: &Core, start: i64, done: &mut Maintained) -> Result<(), Error> {
+    for number in 0..core.head.shards.len() {
+        let mut removed = Vec::new();
+        {
+            let mut shard = core.head.shards[number].lock();
+            let shard = &mut *shard;
+            shard.round += 1;
+            // Cutting the block ended the file; what was closed since is in the next one.
+            let last = shard.contents.last().map_or(0, |last| last.number);
+            let gone = |number: u32, latest: i64| number != last && latest < start;
+            let going: Vec<u32> = shard
+                .contents
+                .iter()
+                .filter(|file| gone(file.number, file.latest))
+                .map(|file| file.number)
+                .collect();
+            let files = shard.files.files().iter().filter(|file| going.contains(&file.number));
+            removed.extend(files.map(|file| file.path().to_owned()));
+            shard.files = shard.files.retain(|file| !going.contains(&file.number));
+            shard.contents.retain(|file| !going.contains(&file.number));
+        }
+        for path in removed {
+            remove(&**core.disk(), &path)?;
+        }
+        remove_series(core, number, start, done);
+    }
+    Ok(())
+}
+
+/// Removes the series of a shard whose samples all lie before `start`.
+fn remove_series(core: &Core, number: usize, start: i64, done: &mut Maintained) {
+    let idle = |row: &Row, round: u32| {
+        row.alive
+            && !row.open
+            && match row.last() {
+                Some((last, _)) => last < start,
+                // A series that was just created gets the chance of a first sample.
+                None => round.wrapping_sub(row.since) >= 2,
+            }
+    };
+    let mut ids = Vec::new();
+    let mut first = 0;
+    loop {
+        let shard = core.head.shards[number].lock();
+        let end = shard.rows.len().min(first + ROWS);
+        for row in first..end {
+            let found = shard.rows.get(row).filter(|row| idle(row, shard.round));
+            ids.extend(found.map(|found| SeriesId::new(Slot::new(number, row), found.generation)));
+        }
+        if first == end {
+            break;
+        }
+        first = end;
+    }
+    for ids in ids.chunks_mut(REMOVED_AT_ONCE) {
+        let mut index = core.head.index.write();
+        let mut shard = core.head.shards[number].lock();
+        let shard = &mut *shard;
+        let mut removed = Vec::with_capacity(ids.len());
+        for &id in &*ids {
+            // A sample may have come in between.
+            if shard.rows.series(id).is_some_and(|row| idle(row, shard.round)) {
+                shard.rows.remove(id.slot().row(), &mut shard.slab);
+                removed.push(id);
+            }
+        }
+        index.remove(&removed);
+        done.series_removed += removed.len() as u64;
+        core.head.removed.fetch_add(removed.len() as u64, Ordering::Relaxed);
+    }
+}
+
+fn sweep_shards(core: &Core, now_ms: i64, done: &mut Maintained) -> Result<(), Error> {
+    for number in 0..core.head.shards.len() {
+        let needed = close_lagging(core, number, now_ms, done)?;
+        remove_segments(core, number, needed, done)?;
+    }
+    Ok(())
+}
+
+/// Closes open chunks that wait for nothing, or for which too many segments wait. Answers the first
+/// segment that an open chunk still needs.
+fn close_lagging(
+    core: &Core,
+    number: usize,
+    now_ms: i64,
+    done: &mut Maintained,
+) -> Result<u32, Error> {
+    // A clock that runs ahead, here or at a target, must not make everything look idle.
+    let now = now_ms.min(core.head.max_time.load(Ordering::Acquire));
+    let active = core.head.shards[number].lock().log.number;
+    let lagging = |row: &Row| {
+        let Some((last, value)) = row.last() else { return false };
+        let limit = if value == STALE { STALE_MS } else { IDLE_MS };
+        row.since + SEGMENTS_KEPT <= active || now.saturating_sub(last) >= limit
+    };
+    let mut needed = active;
+    let mut first = 0;
+    loop {
+        let mut shard = core.head.shards[number].lock();
+        let end = shard.rows.len().min(first + ROWS);
+        if first == end {
+            return Ok(needed);
+        }
+        let closing = shard.open_rows(first..end, lagging);
+        done.chunks_closed += closing.len() as u64;
+        shard.close(closing)?;
+        for row in first..end {
+            if let Some(row) = shard.rows.get(row).filter(|row| row.open) {
+                needed = needed.min(row.since);
+            }
+        }
+        first = end;
+    }
+}
+
+/// Removes the segments before `needed`, once the chunks that replace them are durable.
+fn remove_segments(
+    core: &Core,
+    number: usize,
+    needed: u32,
+    done: &mut Maintained,
+) -> Result<(), Error> {
+    let disk = &**core.disk();
+    let (segments, files) = {
+        let shard = core.head.shards[number].lock();
+        let finished = shard.log.finished.iter().map(|segment| segment.number);
+        let segments: Vec<u32> = finished.filter(|&segment| segment < needed).collect();
+        (segments, shard.files.clone())
+    };
+    if segments.is_empty() {
+        return Ok(());
+    }
+    for file in files.files() {
+        // Those that were finished long ago have nothing left to write: that costs no disk access.
+        sync_file(disk, file.path())?;
+    }
+    sync_dir(disk, "head")?;
+    for &segment in &segments {
+        remove(disk, &segment_path(number, segment))?;
+        done.segments_removed += 1;
+        core.head.shards[number].lock().log.finished.retain(|other| other.number != segment);
+    }
+    Ok(())
+}
+
+/// Writes the definitions of living series anew where the logs are mostly of removed ones, or many.
+fn rewrite_definitions(core: &Core) -> Result<(), Error> {
+    for number in 0..core.head.shards.len() {
+        let (ids, ended) = {
+            let mut shard = core.head.shards[number].lock();
+            let alive = u64::from(shard.rows.alive());
+            let log = &mut shard.log;
+            if log.defined <= 2 * alive + 1000 && log.ended_definitions.len() < 4 {
+                continue;
+            }
+            // What is due must not be lost between the old and the new.
+            log.write_definitions()?;
+            log.end_definitions();
+            let ended = log.ended_definitions.clone();
+            let rows = (0..shard.rows.len()).filter_map(|row| {
+                let alive = shard.rows.get(row).filter(|row| row.alive)?;
+                Some(SeriesId::new(Slot::new(number, row), alive.generation))
+            });
+            (rows.collect::<Vec<_>>(), ended)
+        };
+        let Some(&last) = ended.last() else { continue };
+        let disk = &**core.disk();
+        let (temporary, path) =
+            (format!("journal/{number:02}-series.tmp"), definitions_path(number, last));
+        let bytes = write_definitions(core, &ids, &temporary)?;
+        disk.rename(&temporary, &path).map_err(|error| Error::io(path.as_str(), error))?;
+        sync_dir(disk, "journal")?;
+        for &old in &ended[..ended.len() - 1] {
+            remove(disk, &definitions_path(number, old))?;
+        }
+        core.head.shards[number].lock().log.replaced_definitions(last, ids.len() as u64, bytes);
+    }
+    Ok(())
+}
+
+fn write_definitions(core: &Core, ids: &[SeriesId], path: &str) -> Result<u64, Error> {
+    let context = |error| Error::io(path, error);
+    let mut file = core.disk().create(path).map_err(context)?;
+    file.append(&journal::MAGIC).map_err(context)?;
+    let (mut scratch, mut bytes) = (Vec::new(), Vec::new());
+    for ids in ids.chunks(1000) {
+        let index = core.head.index.read();
+        let series: Vec<_> = ids
+            .iter()
+            .filter_map(|&id| {
+                let (found, labels) = index.labels(id.slot(), &mut scratch)?;
+                (found == id).then_some((id, labels))
+            })
+            .collect();
+        drop(index);
+        bytes.clear();
+        let begin = record::begin(&mut bytes);
+        let rows = series.iter().map(|(id, labels)| (id.slot().row(), id.generation(), labels));
+        definition::encode(&mut bytes, rows);
+        record::finish(&mut bytes, begin);
+        file.append(&bytes).map_err(context)?;
+    }
+    file.sync().map_err(context)?;
+    Ok(file.size())
+}

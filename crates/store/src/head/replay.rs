@@ -1,0 +1,404 @@
+//! What a start reads: series, closed chunks, and the journal's samples that are in none of them.
+//!
+//! Each shard by itself, several at a time:
+//! 1. the definitions make rows;
+//! 2. the files of closed chunks are checked and scanned; each row gets its last chunk;
+//! 3. the segments are replayed; samples that a closed chunk has are passed over;
+//! 4. series without samples leave, the others go to the index.
+//!
+//! What is damaged is reported and costs what stands in it; nothing stops the start but a disk that
+//! refuses.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+
+use super::Head;
+use super::chunk_file::{self, ChunkFile, ChunkFiles, Found};
+use super::log::{Finished, definitions_path, segment_path};
+use super::row::{ChunkRef, SHARDS_MAX, Slot};
+use super::shard::{Contents, Shard, chunk_path};
+use crate::chunk::Encoder;
+use crate::db::{Recovery, SeriesId};
+use crate::disk::Bytes;
+use crate::journal::batch::{self, Value};
+use crate::journal::record::{Item, Records};
+use crate::journal::{self, definition};
+use crate::{Error, Labels};
+
+/// Damages that are told one by one.
+const DAMAGES_MAX: usize = 100;
+
+impl Recovery {
+    pub(crate) fn damage(&mut self, what: impl FnOnce() -> String) {
+        self.damaged += 1;
+        if self.damages.len() < DAMAGES_MAX {
+            self.damages.push(what());
+        }
+    }
+
+    fn merge(&mut self, other: Recovery) {
+        self.series += other.series;
+        self.samples += other.samples;
+        self.samples_lost += other.samples_lost;
+        self.bytes += other.bytes;
+        self.damaged += other.damaged;
+        self.torn += other.torn;
+        let room = DAMAGES_MAX.saturating_sub(self.damages.len());
+        self.damages.extend(other.damages.into_iter().take(room));
+    }
+}
+
+/// The files of one shard, by their numbers.
+#[derive(Clone, Default)]
+struct Files {
+    definitions: Vec<u32>,
+    segments: Vec<u32>,
+    chunks: Vec<u32>,
+}
+
+/// The highest shard that has files, and one more; what [`Head::recover`] needs at least.
+pub(crate) fn shards_on_disk(disk: &dyn crate::Disk) -> Result<usize, Error> {
+    Ok(list(disk)?.len())
+}
+
+fn list(disk: &dyn crate::Disk) -> Result<Vec<Files>, Error> {
+    let mut shards: Vec<Files> = Vec::new();
+    for directory in ["journal", "head"] {
+        disk.create_dir(directory).map_err(|error| Error::io(directory, error))?;
+        for name in disk.list(directory).map_err(|error| Error::io(directory, error))? {
+            let Some((shard, rest)) = name.split_once('-') else { continue };
+            let (definitions, number) = match rest.strip_prefix("series-") {
+                Some(number) => (true, number),
+                None => (false, rest),
+            };
+            let (Ok(shard), Ok(number)) = (shard.parse::<usize>(), number.parse::<u32>()) else {
+                continue;
+            };
+            if shard >= SHARDS_MAX {
+                continue;
+            }
+            if shards.len() <= shard {
+                shards.resize_with(shard + 1, Files::default);
+            }
+            let files = &mut shards[shard];
+            match (directory, definitions) {
+                ("journal", true) => files.definitions.push(number),
+                ("journal", false) => files.segments.push(number),
+                _ => files.chunks.push(number),
+            }
+        }
+    }
+    for files in &mut shards {
+        for numbers in [&mut files.definitions, &mut files.segments, &mut files.chunks] {
+            numbers.sort_unstable();
+        }
+    }
+    Ok(shards)
+}
+
+impl Head {
+    /// Reads what the disk holds; the head is empty before. Samples before the head's start are
+    /// passed over.
+    pub(crate) fn recover(&self) -> Result<Recovery, Error> {
+        let files = list(&*self.limits.disk)?;
+        let next = AtomicUsize::new(0);
+        let all = Mutex::new((Recovery::default(), Ok(())));
+        let work = || {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(files) = files.get(number) else { break };
+                let mut replay = Replay {
+                    head: self,
+                    files,
+                    shard: &mut self.shards[number].lock(),
+                    recovery: Recovery::default(),
+                    closed_until: Vec::new(),
+                    generation: 0,
+                };
+                let result = replay.run();
+                let recovery = replay.recovery;
+                let mut all = all.lock();
+                all.0.merge(recovery);
+                if result.is_err() {
+                    all.1 = result;
+                }
+            }
+        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(files.len());
+        std::thread::scope(|scope| {
+            for _ in 1..threads {
+                scope.spawn(work);
+            }
+            work();
+        });
+        let (recovery, result) = all.into_inner();
+        result.map(|()| recovery)
+    }
+}
+
+struct Replay<'a> {
+    head: &'a Head,
+    files: &'a Files,
+    shard: &'a mut Shard,
+    recovery: Recovery,
+    /// By row: the last time in a closed chunk.
+    closed_until: Vec<i64>,
+    /// The highest that was seen.
+    generation: u32,
+}
+
+impl Replay<'_> {
+    fn run(&mut self) -> Result<(), Error> {
+        for &number in &self.files.definitions {
+            let path = definitions_path(self.shard.number, number);
+            let Some(bytes) = self.read(&path, &journal::MAGIC)? else { continue };
+            self.shard.log.definitions_bytes += bytes.len() as u64;
+            self.define(&path, &bytes);
+        }
+        self.shard.log.ended_definitions.clone_from(&self.files.definitions);
+        self.shard.log.definitions_number = self.files.definitions.last().map_or(1, |n| n + 1);
+        self.closed_until = vec![i64::MIN; self.shard.rows.len() as usize];
+        self.chunks()?;
+        for &number in &self.files.segments {
+            let path = segment_path(self.shard.number, number);
+            let bytes = self.read(&path, &journal::MAGIC)?;
+            let length = bytes.as_ref().map_or(0, |bytes| bytes.len() as u64);
+            // Nobody knows how much of it is durable: the next sync sees to it.
+            let finished = Finished { number, bytes: length, synced: false };
+            self.shard.log.finished.push(finished);
+            self.shard.log.number = number + 1;
+            if let Some(bytes) = bytes {
+                self.segment(&path, number, &bytes)?;
+            }
+        }
+        self.shard.flush_replayed()?;
+        self.finish()
+    }
+
+    /// The bytes of a file, if it is one of ours and not empty.
+    fn read(&mut self, path: &str, magic: &[u8; 8]) -> Result<Option<Bytes>, Error> {
+        let disk = &self.shard.limits.disk;
+        let bytes = disk.map(path).map_err(|error| Error::io(path, error))?;
+        self.recovery.bytes += bytes.len() as u64;
+        if bytes.starts_with(magic) {
+            return Ok(Some(bytes));
+        }
+        if magic.starts_with(&bytes[..bytes.len().min(8)]) {
+            // The end came between the file and its first bytes.
+            self.recovery.torn += u64::from(!bytes.is_empty());
+        } else {
+            self.recovery.damage(|| {
+                format!(
+                    "{path}: it doesn't begin as this version's files do: nothing of it is used"
+                )
+            });
+        }
+        Ok(None)
+    }
+
+    fn torn_or_damaged(&mut self, path: &str, offset: usize, length: usize, last: bool) {
+        if last {
+            self.recovery.torn += 1;
+        } else {
+            self.recovery
+                .damage(|| format!("{path}: {length} bytes from byte {offset} on are lost"));
+        }
+    }
+
+    fn define(&mut self, path: &str, bytes: &[u8]) {
+        for item in Records::new(bytes, journal::MAGIC.len()) {
+            match item {
+                Item::Record([definition::KIND, payload @ ..]) => {
+                    let read = definition::decode(payload, |row, generation, _| {
+                        self.generation = self.generation.max(generation);
+                        self.shard.rows.restore(row, generation);
+                        self.shard.log.defined += 1;
+                    });
+                    if read.is_none() {
+                        self.recovery.damage(|| format!("{path}: a record makes no sense"));
+                    }
+                }
+                Item::Record(_) => {
+                    self.recovery.damage(|| format!("{path}: a record of an unknown kind"));
+                }
+                Item::Damage { offset, length, last } => {
+                    self.torn_or_damaged(path, offset, length, last);
+                }
+            }
+        }
+    }
+
+    fn chunks(&mut self) -> Result<(), Error> {
+        let start = self.head.start.load(Ordering::Acquire);
+        let mut mends = HashMap::new();
+        let mut files = Vec::new();
+        let first = self.files.chunks.first().copied().unwrap_or(0);
+        for &number in &self.files.chunks {
+            let path = chunk_path(self.shard.number, number);
+            let (mut latest, mut chunks) = (i64::MIN, 0);
+            let bytes = self.read(&path, &chunk_file::MAGIC)?;
+            for found in bytes.iter().flat_map(|bytes| chunk_file::scan(bytes)) {
+                let (offset, header) = match found {
+                    Found::Chunk(offset, header) => (offset, header),
+                    Found::Damage { offset, length, last } => {
+                        self.torn_or_damaged(&path, offset, length, last);
+                        continue;
+                    }
+                };
+                latest = latest.max(header.max_time);
+                chunks += 1;
+                self.generation = self.generation.max(header.generation);
+                let Some(row) = self.shard.rows.get_mut(header.row) else { continue };
+                let until = self.closed_until.get_mut(header.row as usize);
+                let (true, Some(until)) = (row.alive && row.generation == header.generation, until)
+                else {
+                    continue;
+                };
+                // A chunk whose writing failed may stand there and be written again.
+                if header.max_time < start || header.min_time <= *until {
+                    continue;
+                }
+                let at = ChunkRef::new(number, offset as u32);
+                let before = row.closed != ChunkRef::NONE || header.previous.file() >= first;
+                if header.previous != row.closed && before {
+                    mends.insert(at, row.closed);
+                }
+                row.closed = at;
+                *until = header.max_time;
+                self.head.min_time.fetch_min(header.min_time.max(start), Ordering::Relaxed);
+            }
+            let bytes = bytes.map_or(0, |bytes| bytes.len() as u64);
+            self.shard.contents.push(Contents { number, latest, chunks, bytes });
+            let disk = self.shard.limits.disk.clone();
+            files.push(Arc::new(ChunkFile::new(disk, path, number)));
+        }
+        self.shard.files = ChunkFiles::new(files, mends);
+        Ok(())
+    }
+
+    fn segment(&mut self, path: &str, number: u32, bytes: &[u8]) -> Result<(), Error> {
+        for item in Records::new(bytes, journal::MAGIC.len()) {
+            match item {
+                Item::Record([batch::KIND, payload @ ..]) => {
+                    let mut result = Ok(());
+                    let read = batch::decode(payload, |entry| {
+                        if result.is_ok() {
+                            result = self.sample(number, entry);
+                        }
+                    });
+                    result?;
+                    if read.is_none() {
+                        self.recovery.damage(|| format!("{path}: a record makes no sense"));
+                    }
+                }
+                Item::Record(_) => {
+                    self.recovery.damage(|| format!("{path}: a record of an unknown kind"));
+                }
+                Item::Damage { offset, length, last } => {
+                    self.torn_or_damaged(path, offset, length, last);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn sample(&mut self, segment: u32, entry: batch::Entry) -> Result<(), Error> {
+        self.generation = self.generation.max(entry.generation);
+        let row = self.shard.rows.get_mut(entry.row);
+        let row = row.filter(|row| row.alive && row.generation == entry.generation);
+        let Some(row) = row else {
+            // Of a series that was removed, or whose definition is lost.
+            self.recovery.samples_lost += 1;
+            return Ok(());
+        };
+        let bits = match entry.value {
+            Value::First(bits) => {
+                (row.base, row.base_segment) = (bits, segment);
+                Some(bits)
+            }
+            Value::Relative(change) if row.base_segment == segment => change.apply(row.base),
+            Value::Relative(_) => None,
+        };
+        let closed_until = self.closed_until[entry.row as usize];
+        let known = row.last().map_or(closed_until, |(last, _)| last.max(closed_until));
+        let start = self.head.start.load(Ordering::Relaxed);
+        if entry.timestamp < start || entry.timestamp <= known {
+            return Ok(());
+        }
+        let Some(bits) = bits else {
+            // The record with the value from which this one differs is damaged.
+            self.recovery.samples_lost += 1;
+            return Ok(());
+        };
+        self.recovery.samples += 1;
+        self.shard.replay(entry.row, segment, entry.timestamp, bits)
+    }
+
+    /// Removes series without samples, and gives the others to the index.
+    fn finish(&mut self) -> Result<(), Error> {
+        let (mut min_time, mut max_time) = (i64::MAX, i64::MIN);
+        for number in 0..self.shard.rows.len() {
+            let row = self.shard.rows.get_mut(number).expect("rows are consecutive");
+            if !row.alive {
+                continue;
+            }
+            if row.open {
+                min_time = min_time.min(row.min_time);
+            } else if row.closed != ChunkRef::NONE && row.last().is_none() {
+                // Of the last chunk, the time and the value of the last sample are wanted.
+                let chunk = self.shard.files.chunk(row.closed)?;
+                let encoder = chunk.and_then(|chunk| Encoder::resume(chunk.data()).ok());
+                row.encoder = encoder.unwrap_or_default();
+            }
+            match row.last() {
+                Some((last, _)) => max_time = max_time.max(last),
+                None => self.shard.rows.remove(number, &mut self.shard.slab),
+            }
+        }
+        update(&self.head.min_time, &self.head.max_time, min_time, max_time);
+        self.shard.generation = self.generation.saturating_add(1);
+        self.shard.rows.find_free();
+        for &number in &self.files.definitions {
+            let path = definitions_path(self.shard.number, number);
+            let disk = &self.shard.limits.disk;
+            let bytes = disk.map(&path).map_err(|error| Error::io(path.as_str(), error))?;
+            self.index(&bytes);
+        }
+        Ok(())
+    }
+
+    fn index(&mut self, bytes: &[u8]) {
+        for item in Records::new(bytes, journal::MAGIC.len()) {
+            let Item::Record([definition::KIND, payload @ ..]) = item else { continue };
+            let mut index = self.head.index.write();
+            let _ = definition::decode(payload, |row, generation, labels| {
+                let id = SeriesId::new(Slot::new(self.shard.number, row), generation);
+                if self.shard.rows.series(id).is_none() || index.contains(id) {
+                    return;
+                }
+                let labels = labels.chunks_exact(2).map(|pair| (pair[0], pair[1]));
+                if index.find(labels.clone()).is_some() {
+                    self.recovery.damage(|| {
+                        format!(
+                            "journal: two series have the labels {}: one is left out",
+                            Labels::from_pairs(labels)
+                        )
+                    });
+                    self.shard.rows.remove(row, &mut self.shard.slab);
+                    return;
+                }
+                index.insert(id, labels);
+                self.recovery.series += 1;
+            });
+        }
+    }
+}
+
+fn update(min: &AtomicI64, max: &AtomicI64, min_time: i64, max_time: i64) {
+    min.fetch_min(min_time, Ordering::Relaxed);
+    max.fetch_max(max_time, Ordering::Relaxed);
+}

@@ -1,0 +1,400 @@
+//! A shard of the head: rows, open chunks, and the files they go to.
+//!
+//! All that an append touches is here, behind one lock: a worker's series live in its shard, so that
+//! workers do not wait for each other. A batch is appended in this order:
+//!
+//! 1. each sample is tested against its row and encoded for the journal;
+//! 2. chunks that end at a block's boundary are closed;
+//! 3. the record is written: from here on the samples survive the process;
+//! 4. the samples go to the open chunks, and are visible when the lock is released;
+//! 5. full chunks are closed.
+//!
+//! A series that occurs twice in a batch ends the part that is handled so, and begins the next one.
+
+use std::sync::Arc;
+
+use super::chunk_file::{self, ChunkFile, ChunkFiles, Header};
+use super::log::Log;
+use super::row::{ChunkRef, Row, Rows};
+use super::slab::Slab;
+use crate::Error;
+use crate::chunk::Encoding;
+use crate::db::{Committed, Rejected, SeriesId};
+use crate::disk::{Disk, File};
+use crate::journal::{batch, record};
+
+/// A chunk is closed with so many samples, as Prometheus does.
+pub(crate) const CHUNK_SAMPLES: u16 = 120;
+
+/// A file of chunks ends at about this size. Its offsets are 32 bits.
+const CHUNK_FILE_BYTES: u64 = 64 << 20;
+
+/// What is common to all shards.
+#[derive(Clone)]
+pub(crate) struct Limits {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) block_range: i64,
+    pub(crate) segment_bytes: u64,
+}
+
+/// Samples of one commit, as columns of the same length.
+#[derive(Clone, Copy)]
+pub(crate) struct Columns<'a> {
+    pub(crate) ids: &'a [SeriesId],
+    pub(crate) timestamps: &'a [i64],
+    pub(crate) values: &'a [f64],
+}
+
+/// What was appended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tally {
+    pub(crate) appended: u64,
+    pub(crate) min_time: i64,
+    pub(crate) max_time: i64,
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        Tally { appended: 0, min_time: i64::MAX, max_time: i64::MIN }
+    }
+}
+
+/// What stands in a file of closed chunks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Contents {
+    pub(crate) number: u32,
+    /// The latest time of its samples.
+    pub(crate) latest: i64,
+    pub(crate) chunks: u64,
+    pub(crate) bytes: u64,
+}
+
+/// See the module.
+pub(crate) struct Shard {
+    pub(crate) limits: Limits,
+    pub(crate) number: usize,
+    pub(crate) rows: Rows,
+    pub(crate) slab: Slab,
+    pub(crate) log: Log,
+    pub(crate) files: ChunkFiles,
+    /// Beside `files`, in the same order.
+    pub(crate) contents: Vec<Contents>,
+    pub(crate) open_chunks: u64,
+    /// Every new series gets this generation at least.
+    pub(crate) generation: u32,
+    /// Rounds of removal so far.
+    pub(crate) round: u32,
+    chunk_file: Option<Box<dyn File>>,
+    part: u32,
+    batch: batch::Encoder,
+    record: Vec<u8>,
+    accepted: Vec<u32>,
+    closing: Vec<(u32, ChunkRef)>,
+    closing_bytes: Vec<u8>,
+}
+
+/// The range of blocks that a time is in.
+pub(crate) fn range_start(time: i64, block_range: i64) -> i64 {
+    time.div_euclid(block_range) * block_range
+}
+
+impl Shard {
+    pub(crate) fn new(limits: Limits, number: usize) -> Self {
+        Shard {
+            number,
+            rows: Rows::default(),
+            slab: Slab::new(),
+            log: Log::new(limits.clone(), number),
+            files: ChunkFiles::new(Vec::new(), hashbrown::HashMap::new()),
+            contents: Vec::new(),
+            open_chunks: 0,
+            generation: 1,
+            round: 0,
+            limits,
+            chunk_file: None,
+            part: 0,
+            batch: batch::Encoder::default(),
+            record: Vec::new(),
+            accepted: Vec::new(),
+            closing: Vec::new(),
+            closing_bytes: Vec::new(),
+        }
+    }
+
+    /// Bytes of memory held.
+    pub(crate) fn memory(&self) -> usize {
+        self.rows.memory()
+            + self.slab.memory()
+            + self.batch.memory()
+            + self.record.capacity()
+            + self.closing_bytes.capacity()
+    }
+
+    /// Appends what can be taken of `columns`, all of this shard; `min_valid` is the earliest time
+    /// that is not too old. Steady, as long as no memory or file has to be added.
+    ///
+    /// # Errors
+    /// The journal can't be written. Samples that are not told in `tally` are not in.
+    pub(crate) fn commit(
+        &mut self,
+        columns: Columns<'_>,
+        min_valid: i64,
+        committed: &mut Committed,
+        tally: &mut Tally,
+    ) -> Result<(), Error> {
+        if !self.closing.is_empty() {
+            // A disk that was full when chunks had to be closed must take them before any more.
+            self.write_closing()?;
+        }
+        self.log.write_definitions()?;
+        let mut next = 0;
+        while next < columns.ids.len() {
+            next = self.commit_part(columns, next, min_valid, committed, tally)?;
+        }
+        Ok(())
+    }
+
+    fn commit_part(
+        &mut self,
+        columns: Columns<'_>,
+        start: usize,
+        min_valid: i64,
+        committed: &mut Committed,
+        tally: &mut Tally,
+    ) -> Result<usize, Error> {
+        let segment = self.log.segment()?;
+        let (end, repeated) = self.test(columns, start, min_valid, segment, committed);
+        if !self.closing.is_empty() {
+            self.write_closing()?;
+        }
+        if self.batch.len() > 0 {
+            self.record.clear();
+            let begin = record::begin(&mut self.record);
+            self.batch.finish(&mut self.record);
+            record::finish(&mut self.record, begin);
+            self.log.append(&self.record)?;
+        }
+        for &index in &self.accepted {
+            let index = index as usize;
+            let number = columns.ids[index].slot().row();
+            let row = self.rows.get_mut(number).expect("the sample passed the test");
+            let bits = columns.values[index].to_bits();
+            let time = columns.timestamps[index];
+            if row.base_segment != segment {
+                row.base_segment = segment;
+                row.base = bits;
+            }
+            self.open_chunks += u64::from(!row.open);
+            row.append(&mut self.slab, segment, time, bits);
+            if row.encoder.count() >= CHUNK_SAMPLES {
+                self.closing.push((number, ChunkRef::NONE));
+            }
+            tally.min_time = tally.min_time.min(time);
+            tally.max_time = tally.max_time.max(time);
+        }
+        tally.appended += self.accepted.len() as u64 + repeated;
+        committed.appended += self.accepted.len() as u64 + repeated;
+        if !self.closing.is_empty() {
+            // The samples are in. If the disk refuses now, the next commit tries first.
+            let _ = self.write_closing();
+        }
+        Ok(end)
+    }
+
+    /// Step 1 and the choice of step 2. Answers where the part ends, and how many samples repeat the
+    /// last one of their series.
+    fn test(
+        &mut self,
+        columns: Columns<'_>,
+        start: usize,
+        min_valid: i64,
+        segment: u32,
+        committed: &mut Committed,
+    ) -> (usize, u64) {
+        self.part = self.part.wrapping_add(1).max(1);
+        self.batch.begin();
+        self.accepted.clear();
+        let mut repeated = 0;
+        for index in start..columns.ids.len() {
+            let id = columns.ids[index];
+            let (time, bits) = (columns.timestamps[index], columns.values[index].to_bits());
+            let number = id.slot().row();
+            let row = self.rows.get_mut(number);
+            let Some(row) = row.filter(|row| row.alive && row.generation == id.generation()) else {
+                committed.rejected.push((index, Rejected::UnknownSeries));
+                continue;
+            };
+            if row.mark == self.part {
+                return (index, repeated);
+            }
+            if time < min_valid {
+                committed.rejected.push((index, Rejected::TooOld));
+                continue;
+            }
+            if let Some((last, value)) = row.last()
+                && time <= last
+            {
+                if time < last {
+                    committed.rejected.push((index, Rejected::OutOfOrder));
+                } else if bits == value {
+                    repeated += 1;
+                } else {
+                    committed.rejected.push((index, Rejected::DuplicateTimestamp));
+                }
+                continue;
+            }
+            row.mark = self.part;
+            if row.open && crosses(row, time, self.limits.block_range) {
+                self.closing.push((number, ChunkRef::NONE));
+            }
+            let base = (row.base_segment == segment).then_some(row.base);
+            self.batch.push(number, row.generation, time, bits, base);
+            self.accepted.push(index as u32);
+        }
+        (columns.ids.len(), repeated)
+    }
+
+    /// Appends a sample that the journal tells of. Chunks that end are closed in memory at once;
+    /// [`Shard::flush_replayed`] has to follow before anybody reads.
+    pub(crate) fn replay(
+        &mut self,
+        number: u32,
+        segment: u32,
+        time: i64,
+        bits: u64,
+    ) -> Result<(), Error> {
+        let Some(row) = self.rows.get_mut(number) else { return Ok(()) };
+        if row.open && crosses(row, time, self.limits.block_range) {
+            self.close_replayed(number)?;
+        }
+        let Some(row) = self.rows.get_mut(number) else { return Ok(()) };
+        self.open_chunks += u64::from(!row.open);
+        row.append(&mut self.slab, segment, time, bits);
+        if row.encoder.count() >= CHUNK_SAMPLES { self.close_replayed(number) } else { Ok(()) }
+    }
+
+    fn close_replayed(&mut self, number: u32) -> Result<(), Error> {
+        let at = self.encode_chunk(number)?;
+        let row = self.rows.get_mut(number).expect("its chunk was just encoded");
+        row.close_chunk(&mut self.slab, at);
+        self.open_chunks -= 1;
+        if self.closing_bytes.len() >= 1 << 20 { self.flush_replayed() } else { Ok(()) }
+    }
+
+    /// Writes the chunks that [`Shard::replay`] closed.
+    pub(crate) fn flush_replayed(&mut self) -> Result<(), Error> {
+        if self.closing_bytes.is_empty() { Ok(()) } else { self.write_chunks() }
+    }
+
+    /// Appends the open chunk of a row to the bytes that go to the chunk file next, and answers where
+    /// it will stand.
+    fn encode_chunk(&mut self, number: u32) -> Result<ChunkRef, Error> {
+        let (file, size) = self.chunk_file()?;
+        let row = self.rows.get(number).expect("who closes a chunk has looked at the row");
+        let at = ChunkRef::new(file, (size + self.closing_bytes.len() as u64) as u32);
+        let header = Header {
+            row: number,
+            generation: row.generation,
+            encoding: Encoding::XOR,
+            previous: row.closed,
+            min_time: row.min_time,
+            max_time: row.encoder.timestamp(),
+        };
+        let slab = &self.slab;
+        chunk_file::encode(&mut self.closing_bytes, &header, |out| row.copy_chunk(slab, out));
+        if let Some(contents) = self.contents.last_mut() {
+            contents.latest = contents.latest.max(header.max_time);
+            contents.chunks += 1;
+        }
+        Ok(at)
+    }
+
+    fn write_chunks(&mut self) -> Result<(), Error> {
+        let file = self.chunk_file.as_mut().expect("encoding a chunk opens it");
+        let result = file.append(&self.closing_bytes);
+        let contents = self.contents.last_mut().expect("the open file is listed");
+        contents.bytes += self.closing_bytes.len() as u64;
+        self.closing_bytes.clear();
+        result.map_err(|error| {
+            // Who knows what stands at its end now.
+            self.chunk_file = None;
+            Error::io(chunk_path(self.number, contents.number), error)
+        })
+    }
+
+    /// Closes the open chunks of these rows.
+    ///
+    /// # Errors
+    /// The disk refused; the chunks are still open.
+    pub(crate) fn close(&mut self, rows: impl IntoIterator<Item = u32>) -> Result<(), Error> {
+        self.closing.extend(rows.into_iter().map(|row| (row, ChunkRef::NONE)));
+        self.write_closing()
+    }
+
+    fn write_closing(&mut self) -> Result<(), Error> {
+        // A chunk may wait here twice when the disk refused it before.
+        self.closing.sort_unstable_by_key(|&(row, _)| row);
+        self.closing.dedup_by_key(|&mut (row, _)| row);
+        let rows = &self.rows;
+        self.closing.retain(|&(row, _)| rows.get(row).is_some_and(|row| row.open));
+        if self.closing.is_empty() {
+            return Ok(());
+        }
+        for index in 0..self.closing.len() {
+            let at = self.encode_chunk(self.closing[index].0);
+            self.closing[index].1 = at.inspect_err(|_| self.closing_bytes.clear())?;
+        }
+        self.write_chunks()?;
+        for &(number, at) in &self.closing {
+            let row = self.rows.get_mut(number).expect("it was just looked at");
+            row.close_chunk(&mut self.slab, at);
+        }
+        self.open_chunks -= self.closing.len() as u64;
+        self.closing.clear();
+        Ok(())
+    }
+
+    /// The chunk file that is written to: its number and size.
+    fn chunk_file(&mut self) -> Result<(u32, u64), Error> {
+        if let Some(file) = &self.chunk_file
+            && file.size() < CHUNK_FILE_BYTES
+        {
+            let number = self.contents.last().expect("the open file is listed").number;
+            return Ok((number, file.size()));
+        }
+        let number = self.contents.last().map_or(0, |last| last.number) + 1;
+        let path = chunk_path(self.number, number);
+        let disk = &self.limits.disk;
+        let mut file = disk.create(&path).map_err(|error| Error::io(path.as_str(), error))?;
+        file.append(&chunk_file::MAGIC).map_err(|error| Error::io(path.as_str(), error))?;
+        let size = file.size();
+        self.chunk_file = Some(file);
+        self.files = self.files.with(Arc::new(ChunkFile::new(disk.clone(), path, number)));
+        self.contents.push(Contents { number, latest: i64::MIN, chunks: 0, bytes: size });
+        Ok((number, size))
+    }
+
+    /// Goes on with another chunk file, so that the one so far can be dropped some day.
+    pub(crate) fn end_chunk_file(&mut self) {
+        self.chunk_file = None;
+    }
+
+    /// The rows of series with an open chunk for which `which` says so, among `rows`.
+    pub(crate) fn open_rows(
+        &self,
+        rows: std::ops::Range<u32>,
+        which: impl Fn(&Row) -> bool,
+    ) -> Vec<u32> {
+        rows.filter(|&row| self.rows.get(row).is_some_and(|row| row.open && which(row))).collect()
+    }
+}
+
+fn crosses(row: &Row, time: i64, block_range: i64) -> bool {
+    // One division for two: a chunk is not open for longer than a block.
+    time - range_start(row.min_time, block_range) >= block_range
+}
+
+/// The path of a file of closed chunks.
+pub(crate) fn chunk_path(shard: usize, number: u32) -> String {
+    format!("head/{shard:02}-{number:08}")
+}
