@@ -23,6 +23,15 @@ export function seriesKey(labels: Labels): string {
   return JSON.stringify(Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)));
 }
 
+/** A short name of a series for addresses: FNV-1a of its key. */
+export function seriesId(key: string): string {
+  let hash = 0x811c9dc5;
+  for (let at = 0; at < key.length; at += 1) {
+    hash = Math.imul(hash ^ key.charCodeAt(at), 0x01000193);
+  }
+  return (hash >>> 0).toString(36);
+}
+
 /** A series as pieces to set in type: its metric name (or null) and `name="value"` pairs in order. */
 export interface SeriesParts {
   readonly metric: string | null;

@@ -1,7 +1,7 @@
 /**
  * The query page's state as an address and back: Prometheus' own parameter names (`g0.expr`,
  * `g0.tab`, `g0.range_input` ...), so that links from Prometheus, Alertmanager and Grafana open here
- * and ours open there; `refresh` is the one name of our own. Unknown or broken parameters fall back to
+ * and ours open there; `refresh`, `g0.only` and `g0.without` are names of our own. Unknown or broken parameters fall back to
  * the default instead of failing.
  */
 import { formatDuration, parseDuration, roundStep } from './duration.ts';
@@ -16,6 +16,14 @@ export type Resolution =
 
 export type Density = 'low' | 'medium' | 'high';
 
+/** Which series a graph shows: all without some, or only some; by their ids. */
+export interface SeriesChoice {
+  readonly kind: 'without' | 'only';
+  readonly ids: readonly string[];
+}
+
+export const ALL_SERIES: SeriesChoice = { kind: 'without', ids: [] };
+
 export interface PanelState {
   readonly expr: string;
   readonly tab: Tab;
@@ -27,6 +35,7 @@ export interface PanelState {
   readonly moment: number | null;
   readonly resolution: Resolution;
   readonly stacked: boolean;
+  readonly series: SeriesChoice;
 }
 
 export interface PageState {
@@ -45,6 +54,7 @@ export const EMPTY_PANEL: PanelState = {
   moment: null,
   resolution: { kind: 'auto', density: 'medium' },
   stacked: false,
+  series: ALL_SERIES,
 };
 
 const POINTS: Readonly<Record<Density, number>> = { low: 100, medium: 250, high: 750 };
@@ -86,7 +96,14 @@ function readPanel(fields: ReadonlyMap<string, string>): PanelState {
     moment: parseTime(fields.get('moment_input') ?? '', true),
     resolution: readResolution(fields),
     stacked: mode === undefined ? fields.get('stacked') === '1' : mode === 'stacked',
+    series: readSeries(fields),
   };
+}
+
+function readSeries(fields: ReadonlyMap<string, string>): SeriesChoice {
+  const kind = fields.has('only') ? 'only' : 'without';
+  const ids = (fields.get(kind) ?? '').split('.').filter((id) => /^[0-9a-z]{1,7}$/.test(id));
+  return kind === 'without' && ids.length === 0 ? ALL_SERIES : { kind, ids };
 }
 
 function readResolution(fields: ReadonlyMap<string, string>): Resolution {
@@ -123,6 +140,8 @@ function writePanel(params: URLSearchParams, prefix: string, panel: PanelState):
     params.set(`${prefix}res_density`, resolution.density);
   }
   if (panel.stacked) params.set(`${prefix}display_mode`, 'stacked');
+  const { kind, ids } = panel.series;
+  if (kind === 'only' || ids.length > 0) params.set(prefix + kind, ids.join('.'));
 }
 
 /** Address of the query page with one expression, for links from other pages. */

@@ -215,7 +215,7 @@ function seriesOptions(line: ColoredLine, stacked: boolean, count: number): uPlo
       filter: () => lonely,
     },
   };
-  if (stacked) series.fill = `${line.color}59`;
+  if (stacked) series.fill = `${line.color}80`;
   return series;
 }
 

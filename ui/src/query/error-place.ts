@@ -39,3 +39,8 @@ function unitsOfBytes(line: string, bytes: number): number {
   }
   return units;
 }
+
+/** The word or sign at an offset, to be marked; empty at the end. */
+export function tokenAt(source: string, offset: number): string {
+  return /^[\w:.]+|^[^\n]/u.exec(source.slice(offset))?.[0] ?? '';
+}

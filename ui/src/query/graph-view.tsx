@@ -5,7 +5,8 @@ import { formatTime } from '../format.ts';
 import { ColorBook, seriesColor } from '../palette.ts';
 import { Notice } from '../shell/notice.tsx';
 import { guessUnit } from '../unit.ts';
-import type { PanelState } from '../url-state.ts';
+import { seriesId } from '../labels.ts';
+import { ALL_SERIES, type PanelState, type SeriesChoice } from '../url-state.ts';
 import { Chart } from './chart.tsx';
 import { Legend } from './legend.tsx';
 import type { GraphAnswer } from './run.ts';
@@ -17,21 +18,19 @@ interface Props {
   readonly onZoom: (start: number, end: number) => void;
   readonly onZoomOut: () => void;
   readonly onTable: () => void;
+  readonly onSeries: (series: SeriesChoice) => void;
 }
 
-const NONE: ReadonlySet<string> = new Set();
-
-export function GraphView({ graph, panel, settings, onZoom, onZoomOut, onTable }: Props) {
+export function GraphView(props: Props) {
+  const { graph, panel, settings, onZoom, onZoomOut, onTable, onSeries } = props;
   const { utc, dark } = settings;
   const answer = graph.value;
-  const [hidden, setHidden] = useState(NONE);
   const [fromLegend, setFromLegend] = useState<string | null>(null);
   const [fromChart, setFromChart] = useState<string | null>(null);
   const book = useRef({ expr: '', colors: new ColorBook() });
   const expr = answer?.expr ?? '';
   if (book.current.expr !== expr) book.current = { expr, colors: new ColorBook() };
   useEffect(() => {
-    setHidden(NONE);
     setFromLegend(null);
     setFromChart(null);
   }, [expr]);
@@ -44,6 +43,7 @@ export function GraphView({ graph, panel, settings, onZoom, onZoomOut, onTable }
       })),
     [answer, dark],
   );
+  const hidden = useMemo(() => hiddenKeys(lines, panel.series), [lines, panel.series]);
   const visible = useMemo(
     () => (hidden.size === 0 ? lines : lines.filter((line) => !hidden.has(line.key))),
     [lines, hidden],
@@ -93,11 +93,31 @@ export function GraphView({ graph, panel, settings, onZoom, onZoomOut, onTable }
           unit={unit}
           pointed={fromLegend ?? fromChart}
           onPoint={setFromLegend}
-          onHidden={setHidden}
+          onHidden={(keys) => onSeries(choiceOf(lines, keys))}
         />
       </div>
     </>
   );
+}
+
+interface Keyed {
+  readonly key: string;
+}
+
+function hiddenKeys(lines: readonly Keyed[], choice: SeriesChoice): ReadonlySet<string> {
+  if (choice.kind === 'without' && choice.ids.length === 0) return new Set();
+  const ids = new Set(choice.ids);
+  const hidden = lines.filter(({ key }) => ids.has(seriesId(key)) === (choice.kind === 'without'));
+  return new Set(hidden.map(({ key }) => key));
+}
+
+/** The shorter way to say which series are hidden. */
+function choiceOf(lines: readonly Keyed[], hidden: ReadonlySet<string>): SeriesChoice {
+  if (hidden.size === 0) return ALL_SERIES;
+  const shown = lines.filter(({ key }) => !hidden.has(key));
+  const kind = shown.length < hidden.size ? 'only' : 'without';
+  const keys = kind === 'only' ? shown.map(({ key }) => key) : [...hidden];
+  return { kind, ids: keys.map(seriesId) };
 }
 
 interface EmptyProps {

@@ -4,7 +4,7 @@ import type { ApiError } from '../api/client.ts';
 import type { Loaded } from '../api/use-answer.ts';
 import { formatTime } from '../format.ts';
 import { Notice } from '../shell/notice.tsx';
-import { errorPlace, offsetOf } from './error-place.ts';
+import { errorPlace, offsetOf, tokenAt } from './error-place.ts';
 import type { Told } from './run.ts';
 
 interface Props {
@@ -74,6 +74,7 @@ function QueryError({
       .slice(0, place.line - 1)
       .join('\n').length + (place.line > 1 ? 1 : 0);
   const column = Math.max(0, offsetOf(expr, place) - start);
+  const marked = tokenAt(line, column);
   const where = expr.includes('\n')
     ? `Line ${place.line}, column ${column + 1}`
     : `Column ${column + 1}`;
@@ -81,8 +82,8 @@ function QueryError({
     <Notice kind="error" title={`${where}: ${place.text}`}>
       <pre class="error-place">
         {line.slice(0, column)}
-        <mark>{line.slice(column, column + 1) || ' '}</mark>
-        {line.slice(column + 1)}
+        <mark>{marked || ' '}</mark>
+        {line.slice(column + marked.length)}
       </pre>
     </Notice>
   );

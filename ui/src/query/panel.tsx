@@ -4,7 +4,7 @@ import { useInterval } from '../api/use-answer.ts';
 import { longerRange } from '../duration.ts';
 import { rememberExpression, useSettings } from '../settings.ts';
 import { CloseIcon, CopyIcon } from '../shell/icons.tsx';
-import type { PanelState } from '../url-state.ts';
+import { ALL_SERIES, type PanelState } from '../url-state.ts';
 import { Controls } from './controls.tsx';
 import { Editor, type EditorHandle } from './editor.tsx';
 import { Examples } from './examples.tsx';
@@ -53,7 +53,7 @@ export function Panel(props: Props) {
     if (trimmed !== '') rememberExpression(trimmed);
     if (trimmed === panel.expr) {
       if (trimmed !== '') reload();
-    } else onChange({ expr: trimmed });
+    } else onChange({ expr: trimmed, series: ALL_SERIES });
   };
   const zoom = useCallback(
     (start: number, end: number) => {
@@ -153,6 +153,7 @@ export function Panel(props: Props) {
               onZoom={zoom}
               onZoomOut={zoomOut}
               onTable={() => onChange({ tab: 'table' })}
+              onSeries={(series) => onChange({ series })}
             />
           ) : (
             <TableView table={table} expr={panel.expr} utc={settings.utc} />

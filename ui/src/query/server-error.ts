@@ -1,7 +1,7 @@
 /** Marks the place of a server's error in the editor until the text changes. */
 import { StateEffect, StateField, type Extension } from '@codemirror/state';
 import { Decoration, EditorView, WidgetType, type DecorationSet } from '@codemirror/view';
-import { errorPlace, offsetOf } from './error-place.ts';
+import { errorPlace, offsetOf, tokenAt } from './error-place.ts';
 
 const setError = StateEffect.define<string | null>();
 
@@ -32,14 +32,14 @@ function marksFor(source: string, message: string | null): DecorationSet {
   const place = message === null ? null : errorPlace(message);
   if (place === null) return Decoration.none;
   const from = offsetOf(source, place);
-  const rest = /^[\w:.]+|^[\s\S]/.exec(source.slice(from));
-  if (rest === null) {
+  const token = tokenAt(source, from);
+  if (token === '') {
     return Decoration.set(
       Decoration.widget({ widget: new EndMark(), side: 1 }).range(source.length),
     );
   }
   return Decoration.set(
-    Decoration.mark({ class: 'cm-server-error' }).range(from, from + rest[0].length),
+    Decoration.mark({ class: 'cm-server-error' }).range(from, from + token.length),
   );
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { errorPlace, offsetOf } from '../../src/query/error-place.ts';
+import { errorPlace, offsetOf, tokenAt } from '../../src/query/error-place.ts';
 
 test('places are found in messages with and without words before them', () => {
   assert.deepEqual(
@@ -25,4 +25,16 @@ test('columns count bytes, offsets count what the editor counts', () => {
   assert.equal(at('"😀" x', 1, 7), 4);
   assert.equal(at('up', 9, 99), 2);
   assert.equal(at('up', 0, 0), 0);
+});
+
+test('what is marked is a word or one sign', () => {
+  const cases: [string, number, string][] = [
+    ['rate(up)', 5, 'up'],
+    ['a:b.c + 1', 0, 'a:b.c'],
+    ['up{', 2, '{'],
+    ['up{', 3, ''],
+    ['a\nb', 1, ''],
+    ['"😀"', 1, '😀'],
+  ];
+  for (const [source, offset, token] of cases) assert.equal(tokenAt(source, offset), token);
 });

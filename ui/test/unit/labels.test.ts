@@ -4,6 +4,7 @@ import {
   commonLabels,
   formatSeries,
   metricSelector,
+  seriesId,
   seriesKey,
   type Labels,
 } from '../../src/labels.ts';
@@ -35,6 +36,13 @@ test('keys do not depend on the order of labels, and do not collide', () => {
   assert.equal(seriesKey({ a: '1', b: '2' }), seriesKey({ b: '2', a: '1' }));
   assert.notEqual(seriesKey({ a: '1', b: '2' }), seriesKey({ a: '1","b":"2' }));
   assert.notEqual(seriesKey({ a: 'b' }), seriesKey({ b: 'a' }));
+});
+
+test('ids of series are short, stable, and differ', () => {
+  const ids = Array.from({ length: 5000 }, (_, n) => seriesId(seriesKey({ queue: `q${n}` })));
+  assert.equal(new Set(ids).size, 5000);
+  assert.ok(ids.every((id) => /^[0-9a-z]{1,7}$/.test(id)));
+  assert.equal(seriesId(''), (0x811c9dc5).toString(36));
 });
 
 test('common labels are those of every series', () => {

@@ -24,6 +24,9 @@ test('every state survives the address', () => {
         { ...EMPTY_PANEL, expr: 'c', stacked: true, resolution: { kind: 'step', ms: 15_000 } },
         { ...EMPTY_PANEL, expr: 'd', resolution: { kind: 'auto', density: 'high' } },
         { ...EMPTY_PANEL, expr: 'e', resolution: { kind: 'step', ms: 500 } },
+        { ...EMPTY_PANEL, expr: 'f', series: { kind: 'only', ids: ['1abc', 'zz9'] } },
+        { ...EMPTY_PANEL, expr: 'g', series: { kind: 'without', ids: ['0'] } },
+        { ...EMPTY_PANEL, expr: 'h', series: { kind: 'only', ids: [] } },
         EMPTY_PANEL,
       ],
       refresh: 0,
@@ -60,7 +63,7 @@ test('addresses of Prometheus 2 and 3 are understood', () => {
 
 test('broken parameters fall back to the default', () => {
   const state = readState(
-    'g0.expr=up&g0.range_input=soon&g0.end_input=later&g0.tab=9&g0.res_type=fixed&g0.res_step=x&g0.res_density=no&refresh=often&gx.expr=1&g0=2&other=3',
+    'g0.expr=up&g0.range_input=soon&g0.end_input=later&g0.tab=9&g0.res_type=fixed&g0.res_step=x&g0.res_density=no&g0.without=A-B..%3Cb%3E&refresh=often&gx.expr=1&g0=2&other=3',
   );
   assert.deepEqual(state, { panels: [{ ...EMPTY_PANEL, expr: 'up' }], refresh: 0 });
 });

@@ -1,5 +1,6 @@
 // Targets, discovery, status, themes, small screens, prefixes.
 import assert from 'node:assert/strict';
+import { serve } from '../../../scripts/serve.mjs';
 import { graphDrawn, openPage, paramsWhen, shoot } from '../browser.mjs';
 
 export const cases = [
@@ -9,6 +10,7 @@ export const cases = [
   { name: 'both themes, chosen and kept', run: themes },
   { name: 'a phone shows every page without scrolling sideways', run: phone },
   { name: 'links and the history move between pages', run: navigation },
+  { name: 'under a prefix and a strict content policy', run: prefix },
 ];
 
 async function targets({ browser, url }) {
@@ -138,4 +140,35 @@ async function navigation({ browser, url }) {
   );
   assert.deepEqual(faults, []);
   await close();
+}
+
+/** A proxy of our own in front of the server, which adds both. */
+async function prefix({ browser, url }) {
+  const proxy = await serve({ prefix: '/some/where/', upstream: url });
+  const origin = `http://127.0.0.1:${proxy.address().port}`;
+  const { page, faults, close } = await openPage(browser, origin);
+  await page.goto(`${origin}/some/where/query?g0.expr=up&g0.range_input=10m`);
+  await graphDrawn(page);
+  await page.locator('.cm-content').click();
+  await page.keyboard.press('Control+a');
+  await page.keyboard.type('scrape_dur', { delay: 25 });
+  await page
+    .locator('.cm-tooltip-autocomplete')
+    .getByText('scrape_duration_seconds')
+    .first()
+    .waitFor();
+  await page.keyboard.press('Escape');
+  for (const name of ['Targets', 'Discovery', 'Status', 'Query']) {
+    const link = page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name });
+    await link.click();
+    await page.locator('.pool, .found, .facts, .panel').first().waitFor();
+    assert.ok(new URL(page.url()).pathname.startsWith('/some/where/'), page.url());
+    assert.equal(await page.getByRole('alert').count(), 0);
+  }
+  await page.reload();
+  await page.locator('.cm-content').waitFor();
+  assert.deepEqual(faults, []);
+  await close();
+  proxy.closeAllConnections();
+  proxy.close();
 }

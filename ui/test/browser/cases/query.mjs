@@ -182,7 +182,16 @@ async function legend({ browser, url }) {
   await page.waitForTimeout(100);
   const one = await coloredPixels(page);
   assert.ok(one > 50 && one < all, `one of ${all}: ${one}`);
+  await paramsWhen(page, (p) => p.has('g0.only'));
+  await page.reload();
+  await graphDrawn(page);
+  assert.equal(
+    await page.locator('.legend-row[aria-pressed=true]').count(),
+    1,
+    'kept in the address',
+  );
   await idle.click();
+  await paramsWhen(page, (p) => !p.has('g0.only'));
   assert.equal(await page.locator('.legend-row[aria-pressed=true]').count(), count);
   await idle.click({ modifiers: ['Control'] });
   assert.equal(await page.locator('.legend-row[aria-pressed=true]').count(), count - 1);
