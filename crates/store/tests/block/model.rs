@@ -62,7 +62,7 @@ fn a_block_answers_as_the_model_does() {
         let scratch = Scratch::new(&format!("model-{seed}"));
         let range = (1_000_000, 8_200_000);
         let model =
-            corpus::random_model(&mut random, [3, 40, 700][seed as usize % 3], range.0, range.1);
+            corpus::random_model(&mut random, [3, 40, 500][seed as usize % 3], range.0, range.1);
         let ulid = Ulid::from_parts(7, u128::from(seed));
         let meta = corpus::write(&scratch.disk, &model, ulid, range, 60_000);
         let block = Block::open(&scratch.disk, ulid).unwrap();
@@ -72,7 +72,7 @@ fn a_block_answers_as_the_model_does() {
         let samples: usize = model.values().map(|samples| samples.len()).sum();
         assert_eq!(meta.stats.num_samples, samples as u64);
 
-        for round in 0..150 {
+        for round in 0..80 {
             let matchers = random_matchers(&mut random);
             let (mut from, mut to) = (i64::MIN, i64::MAX);
             if round % 2 == 0 {
