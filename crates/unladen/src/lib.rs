@@ -1,1 +1,48 @@
 //! The library a program links: instrument, collect, export.
+//!
+//! ```text
+//! registry    Registry: what a program measures, each name once; writes all of it
+//! family      Family: one name, one handle for each set of label values
+//! instrument  Counter, Gauge, Histogram: handles whose use neither locks, hashes nor allocates
+//! collector   Collector: families written straight from the program's own state
+//! process     the collector of the process' own figures
+//! ```
+//! ```
+//! use unladen::{Negotiated, Registry};
+//!
+//! let registry = Registry::new();
+//! let requests = registry.counter(("requests_total", "Requests served."), ["code"])?;
+//! let ok = requests.with(["200"]);
+//! ok.increment();
+//!
+//! let body = registry.write(Negotiated::default(), String::new(), |mut body, chunk| {
+//!     body.push_str(std::str::from_utf8(chunk).unwrap());
+//!     body
+//! });
+//! assert!(body.ends_with("requests_total{code=\"200\"} 1\n"));
+//! # Ok::<(), unladen::Error>(())
+//! ```
+//! Registering is *setup*; a set of label values that was not seen before is *growth*; using a handle
+//! and writing what is known is *steady*: it allocates nothing and frees nothing. Writing keeps no lock
+//! while the sink has a chunk, so that any number of scrapes run side by side, however slow one is.
+//!
+//! Native histograms, exemplars, expiry, readers with temporality, OTLP and the doors for other
+//! libraries get modules of their own beside these.
+#![forbid(unsafe_code)]
+
+mod check;
+pub mod collector;
+mod error;
+mod family;
+mod instrument;
+pub mod process;
+mod registry;
+
+pub use collector::{Collector, FamilyWriter, Samples};
+pub use error::Error;
+pub use family::Family;
+pub use instrument::{Counter, Gauge, Histogram};
+pub use registry::{Observer, Registry, Spec};
+pub use wire::exposition::negotiate::{Negotiated, negotiate};
+pub use wire::exposition::writer::StoredLabels;
+pub use wire::exposition::{Format, Kind};

@@ -25,9 +25,10 @@ pub use labels::{Escaped, Label, Labels};
 pub use reader::{Event, Exemplar, Reader, Reading, Sample};
 
 /// A format of exposition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Format {
     /// Prometheus' text format 0.0.4.
+    #[default]
     Text,
     /// OpenMetrics 1.0 text.
     OpenMetrics,

@@ -8,8 +8,8 @@ use std::fmt;
 use super::Format;
 use super::name::Escaping;
 
-/// What to answer with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What to answer with; by default what every scraper reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Negotiated {
     /// The format of the body.
     pub format: Format,

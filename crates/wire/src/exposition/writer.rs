@@ -302,14 +302,26 @@ impl<'s> Writer<'s> {
         self.negotiated.format
     }
 
-    /// Begins a family: its HELP, TYPE and, in OpenMetrics, UNIT.
-    pub fn family(&mut self, family: &Family<'_>) {
-        let format = self.negotiated.format;
+    /// The name under which `family` is written: in OpenMetrics a counter's without `_total`, and spelt
+    /// as the other side asked. Two families of one such name may not be in one body.
+    pub fn name_of(&mut self, family: &Family<'_>) -> &str {
+        self.spell(family);
+        &self.buffer.name[..self.family_length]
+    }
+
+    fn spell(&mut self, family: &Family<'_>) -> Kind {
         self.buffer.name.clear();
         self.negotiated.escaping.metric_into(family.name, &mut self.buffer.name);
         self.quoted = !is_legacy_metric(&self.buffer.name);
-        let (suffix, kind) = self.spelling(family.kind);
+        let (suffix, kind) = self.suffix_and_kind(family.kind);
         self.family_length = self.buffer.name.len() - suffix.len();
+        kind
+    }
+
+    /// Begins a family: its HELP, TYPE and, in OpenMetrics, UNIT.
+    pub fn family(&mut self, family: &Family<'_>) {
+        let format = self.negotiated.format;
+        let kind = self.spell(family);
         if !family.help.is_empty() {
             self.metadata(b"# HELP ");
             self.escaped(family.help, format == Format::OpenMetrics);
@@ -330,7 +342,7 @@ impl<'s> Writer<'s> {
 
     /// The part of the name that OpenMetrics takes for the samples' suffix, and the kind as it can be
     /// told: a counter that does not end in `_total` is none in OpenMetrics.
-    fn spelling(&self, kind: Kind) -> (&'static str, Kind) {
+    fn suffix_and_kind(&self, kind: Kind) -> (&'static str, Kind) {
         let suffix = match kind {
             Kind::Counter => "_total",
             Kind::Info => "_info",

@@ -1,0 +1,73 @@
+//! Using a handle, finding a known series and writing all of them allocates nothing and frees nothing.
+
+use testkit::allocations::{Count, count};
+use unladen::{Collector, FamilyWriter, Format, Kind, Negotiated, Registry, StoredLabels};
+use wire::exposition::writer::{LabelSet, Point, Suffix};
+
+#[global_allocator]
+static ALLOCATOR: testkit::allocations::Counting = testkit::allocations::Counting::new();
+
+struct Objects(Vec<StoredLabels>);
+
+impl Collector for Objects {
+    fn collect(&self, out: &mut FamilyWriter<'_, '_>) {
+        let mut samples = out.gauge("object_size_bytes", "From the program's own table.");
+        for (index, labels) in self.0.iter().enumerate() {
+            samples.stored(labels, index as f64);
+        }
+        let mut samples = out.family(&wire::exposition::writer::Family {
+            name: "object_age_seconds",
+            help: "A summary.",
+            kind: Kind::Summary,
+            unit: "seconds",
+        });
+        for labels in self.0.iter().take(10) {
+            let point = |value: f64| Point::new(LabelSet::Stored(labels), value);
+            samples.point(&point(0.25).bound("quantile", 0.5));
+            samples.point(&point(17.0).suffix(Suffix::Sum));
+            samples.point(&point(3.0).suffix(Suffix::Count));
+        }
+    }
+}
+
+#[test]
+fn nothing_is_allocated_in_steady_state() {
+    let registry = Registry::new();
+    let counter = registry.counter(("requests_total", "Requests."), ["path", "code"]).unwrap();
+    let gauge = registry.gauge(("open", "Open."), ["path"]).unwrap();
+    let histogram = registry.histogram(("age_seconds", ""), ["path"], &[0.1, 1.0, 10.0]).unwrap();
+    registry
+        .observe(("seen", "Asked for."), Kind::Gauge, ["path"], |observer| {
+            observer.record(["/"], 1.5);
+        })
+        .unwrap();
+    registry.collect(unladen::process::Process::new());
+    registry.collect(Objects(
+        (0..5_000).map(|index| StoredLabels::new([("id", index.to_string().as_str())])).collect(),
+    ));
+    for index in 0..500 {
+        let path = format!("/{index}");
+        counter.with([&path, "200"]).increment();
+        gauge.with([&path]).set(f64::from(index));
+        histogram.with([&path]).record(f64::from(index));
+    }
+    let (handle, age) = (counter.with(["/7", "200"]), histogram.with(["/7"]));
+    let using = count(|| {
+        handle.increment();
+        handle.add_fraction(0.25);
+        age.record(0.5);
+        gauge.with(["/8"]).add(1.0);
+    });
+    assert_eq!(using, Count::ZERO);
+
+    for format in [Format::Text, Format::OpenMetrics] {
+        let negotiated = Negotiated { format, ..Negotiated::default() };
+        let size = |bytes: usize, chunk: &[u8]| bytes + chunk.len();
+        let first = registry.write(negotiated, 0, size);
+        assert!(first > 200_000, "several chunks");
+        let mut second = 0;
+        let writing = count(|| second = registry.write(negotiated, 0, size));
+        assert_eq!(writing, Count::ZERO, "{format:?}");
+        assert!(second.abs_diff(first) < 100);
+    }
+}
