@@ -38,6 +38,7 @@ export function Panel(props: Props) {
   const table = useTable(panel);
   const shown = panel.tab === 'graph' ? graph : table;
   const { reload } = shown;
+  const slow = useSlow(shown.loading);
 
   useEffect(() => setDraft(panel.expr), [panel.expr]);
   const moving = panel.expr !== '' && (panel.tab === 'graph' ? panel.end : panel.moment) === null;
@@ -117,7 +118,7 @@ export function Panel(props: Props) {
           >
             <CloseIcon />
           </button>
-          {shown.loading && !empty ? (
+          {slow && !empty ? (
             <button class="button run" onClick={shown.cancel}>
               Cancel
             </button>
@@ -130,7 +131,7 @@ export function Panel(props: Props) {
             </button>
           )}
         </div>
-        <div class={`progress ${shown.loading && !empty ? 'on' : ''}`} aria-hidden="true" />
+        <div class={`progress ${slow && !empty ? 'on' : ''}`} aria-hidden="true" />
       </div>
       {empty ? (
         <Examples
@@ -145,21 +146,40 @@ export function Panel(props: Props) {
             <Stats shown={shown} />
           </Controls>
           <QueryMessages shown={shown} expr={panel.expr} onRetry={reload} utc={settings.utc} />
-          {panel.tab === 'graph' ? (
-            <GraphView
-              graph={graph}
-              panel={panel}
-              settings={settings}
-              onZoom={zoom}
-              onZoomOut={zoomOut}
-              onTable={() => onChange({ tab: 'table' })}
-              onSeries={(series) => onChange({ series })}
-            />
-          ) : (
-            <TableView table={table} expr={panel.expr} utc={settings.utc} />
-          )}
+          <div role="tabpanel" aria-label={panel.tab === 'graph' ? 'Graph' : 'Table'}>
+            {panel.tab === 'graph' ? (
+              <GraphView
+                graph={graph}
+                panel={panel}
+                settings={settings}
+                onZoom={zoom}
+                onZoomOut={zoomOut}
+                onTable={() => onChange({ tab: 'table' })}
+                onSeries={(series) => onChange({ series })}
+              />
+            ) : (
+              <TableView table={table} expr={panel.expr} utc={settings.utc} />
+            )}
+          </div>
         </>
       )}
     </section>
   );
+}
+
+/** How long an answer may take before the page makes anything of it, milliseconds. */
+const QUICK = 300;
+
+/** Loading, and for longer than an eye would notice: quick answers must not make anything flash. */
+function useSlow(loading: boolean): boolean {
+  const [slow, setSlow] = useState(false);
+  useEffect(() => {
+    if (!loading) {
+      setSlow(false);
+      return undefined;
+    }
+    const timer = setTimeout(() => setSlow(true), QUICK);
+    return () => clearTimeout(timer);
+  }, [loading]);
+  return slow;
 }

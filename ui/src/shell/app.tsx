@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { pageUrl } from '../base.ts';
 import { changeSettings, useSettings, type Theme } from '../settings.ts';
+import { readState } from '../url-state.ts';
 import { Mark, MoonIcon, ScreenIcon, SunIcon } from './icons.tsx';
 import { Notice } from './notice.tsx';
 import { pageAt, PAGES, sections, type Page } from './pages.tsx';
@@ -15,8 +16,8 @@ export function App() {
   useGlobalKeys(() => setHelp(true));
 
   useEffect(() => {
-    document.title = `${page?.title ?? 'Not found'} · unladen`;
-  }, [page]);
+    document.title = `${titleOf(page, place.search)} · unladen`;
+  }, [page, place.search]);
 
   return (
     <div class="app" onClick={followLink}>
@@ -55,6 +56,14 @@ export function App() {
       {help && <Shortcuts onClose={() => setHelp(false)} />}
     </div>
   );
+}
+
+/** On the query page the expressions, so that one finds the tab again. */
+function titleOf(page: Page | null, search: string): string {
+  if (page === null) return 'Not found';
+  const expressions = readState(search).panels.map((panel) => panel.expr.replace(/\s+/g, ' '));
+  const text = page.path === 'query' ? expressions.filter((expr) => expr !== '').join(', ') : '';
+  return text === '' ? page.title : text.slice(0, 100);
 }
 
 function SubNavigation({ page }: { page: Page }) {

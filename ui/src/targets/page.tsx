@@ -9,6 +9,8 @@ import { labelText, loadTargets, matches } from './load.ts';
 import { PoolView } from './pool.tsx';
 
 const REFRESH = 5_000;
+/** With more targets than this only pools with trouble start open. */
+const FEW = 300;
 
 export function TargetsPage({ search }: PageProps) {
   const filter = readFilter(search);
@@ -52,7 +54,14 @@ export function TargetsPage({ search }: PageProps) {
       )}
       {value !== null &&
         pools.map(({ pool, shown }) => (
-          <PoolView key={pool.name} pool={pool} shown={shown} sizes={value.sizes} now={now} />
+          <PoolView
+            key={pool.name}
+            pool={pool}
+            shown={shown}
+            sizes={value.sizes}
+            now={now}
+            startOpen={all.length <= FEW || pool.up < pool.targets.length}
+          />
         ))}
     </div>
   );

@@ -15,13 +15,14 @@ interface Props {
   readonly sizes: Sizes;
   /** Milliseconds since 1970. */
   readonly now: number;
+  readonly startOpen: boolean;
 }
 
 /** Rows put into the document at first; the rest on demand. */
 const FIRST = 200;
 
-export function PoolView({ pool, shown, sizes, now }: Props) {
-  const [open, setOpen] = useState(true);
+export function PoolView({ pool, shown, sizes, now, startOpen }: Props) {
+  const [open, setOpen] = useState(startOpen);
   const [all, setAll] = useState(false);
   const total = pool.targets.length;
   const rows = all ? shown : shown.slice(0, FIRST);

@@ -55,6 +55,7 @@ async function completion({ browser, url }) {
   await page.keyboard.press('Enter');
   await graphDrawn(page);
   await paramsWhen(page, (p) => p.get('g0.expr') === 'scrape_duration_seconds');
+  assert.equal(await page.title(), 'scrape_duration_seconds · unladen');
   assert.deepEqual(faults, []);
   await close();
 }
