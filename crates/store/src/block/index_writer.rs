@@ -87,7 +87,6 @@ pub(crate) struct IndexWriter<'d> {
     symbols: Symbols,
     pairs: Vec<Pair>,
     pair_numbers: hashbrown::HashMap<(u32, u32), u32, foldhash::fast::RandomState>,
-    last: Labels,
     series: u32,
     record: Vec<u8>,
 }
@@ -101,7 +100,6 @@ impl<'d> IndexWriter<'d> {
             symbols: Symbols::default(),
             pairs: Vec::new(),
             pair_numbers: hashbrown::HashMap::default(),
-            last: Labels::empty(),
             series: 0,
             record: Vec::new(),
         })
@@ -112,17 +110,9 @@ impl<'d> IndexWriter<'d> {
         self.series
     }
 
-    /// Adds the next series. Its labels must come after those of the last one, its chunks be in the
-    /// order of time without overlap; what comes from a damaged block may not be so.
+    /// Adds the next series. That its labels come after those of the last one, and that its chunks
+    /// are in the order of time without overlap, the caller has checked.
     pub(crate) fn series(&mut self, labels: &Labels, chunks: &[ChunkEntry]) -> Result<(), Error> {
-        if self.series > 0 && self.last >= *labels {
-            let reason = format!("it does not come after {} in the order of labels", self.last);
-            return Err(Error::corrupt(format!("series {labels}"), reason));
-        }
-        if chunks.windows(2).any(|two| two[0].max_time >= two[1].min_time) {
-            let reason = "its chunks are not in the order of time, or overlap";
-            return Err(Error::corrupt(format!("series {labels}"), reason));
-        }
         self.record.clear();
         put_uvarint(&mut self.record, labels.len() as u64);
         for (name, value) in labels {
@@ -140,7 +130,6 @@ impl<'d> IndexWriter<'d> {
         put_uvarint(&mut length, self.record.len() as u64);
         self.scratch.write(&length)?;
         self.scratch.write(&self.record)?;
-        self.last = labels.clone();
         self.series += 1;
         Ok(())
     }

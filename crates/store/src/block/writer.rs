@@ -52,6 +52,9 @@ pub struct BlockWriter<'d> {
     meta: Meta,
     index: Option<IndexWriter<'d>>,
     chunks: Option<SegmentWriter<'d>>,
+    /// Whether there was a series.
+    begun: bool,
+    /// Those of the current one.
     labels: Labels,
     entries: Vec<ChunkEntry>,
 }
@@ -85,6 +88,7 @@ impl<'d> BlockWriter<'d> {
             disk,
             directory,
             meta,
+            begun: false,
             labels: Labels::empty(),
             entries: Vec::new(),
         })
@@ -94,10 +98,15 @@ impl<'d> BlockWriter<'d> {
     /// leaves no trace.
     ///
     /// # Errors
-    /// The disk refused, or the last series did not come after the one before it, or had chunks out
-    /// of the order of time.
+    /// The disk refused; or, corrupt, the labels do not come after those of the last series. Then
+    /// nothing has changed, and the caller may go on with another series.
     pub fn series(&mut self, labels: &Labels) -> Result<(), Error> {
+        if self.begun && self.labels >= *labels {
+            let reason = format!("it does not come after {} in the order of labels", self.labels);
+            return Err(Error::corrupt(format!("series {labels}"), reason));
+        }
         self.end_series()?;
+        self.begun = true;
         self.labels = labels.clone();
         Ok(())
     }
@@ -105,17 +114,23 @@ impl<'d> BlockWriter<'d> {
     /// Adds the next chunk to the series, verbatim.
     ///
     /// # Errors
-    /// The disk refused, the bytes are no chunk, or they are of a time outside the block.
+    /// The disk refused; or, corrupt, the bytes are no chunk, or one of a time outside the block or
+    /// not behind the last chunk. Then nothing has changed, and the caller may go on without it.
     pub fn chunk(&mut self, chunk: &ChunkData<'_>) -> Result<(), Error> {
+        let refuse = |reason: String| {
+            let context = format!("chunk of {} from {}", self.labels, chunk.min_time);
+            Err(Error::corrupt(context, reason))
+        };
         let samples = chunk::sample_count(chunk.encoding, chunk.bytes).filter(|&count| count > 0);
         let Some(samples) = samples else {
-            let context = format!("chunk of {} from {}", self.labels, chunk.min_time);
-            return Err(Error::corrupt(context, "it holds no samples"));
+            return refuse("it holds no samples".to_owned());
         };
         let (block, range) = (self.meta.min_time..self.meta.max_time, chunk.range());
         if range.is_empty() || !block.contains(range.start()) || !block.contains(range.end()) {
-            let reason = format!("its time {range:?} is not within the block's, {block:?}");
-            return Err(Error::corrupt(format!("chunk of {}", self.labels), reason));
+            return refuse(format!("its time {range:?} is not within the block's, {block:?}"));
+        }
+        if let Some(last) = self.entries.last().filter(|last| last.max_time >= chunk.min_time) {
+            return refuse(format!("the chunk before it ends at {} only", last.max_time));
         }
         let chunks = self.chunks.as_mut().expect("taken by finish only");
         let reference = chunks.chunk(chunk.encoding, chunk.bytes)?;
@@ -145,7 +160,7 @@ impl<'d> BlockWriter<'d> {
     /// Makes the block durable and gives it its name. Without any series there is no block: `None`.
     ///
     /// # Errors
-    /// The disk refused, or the last series is not in order; nothing is left over.
+    /// The disk refused; nothing is left over.
     pub fn finish(mut self) -> Result<Option<Meta>, Error> {
         self.end_series()?;
         let index = self.index.take().expect("only finish takes it");

@@ -202,32 +202,91 @@ fn an_unfinished_or_empty_block_leaves_nothing() {
     encoder.append_growing(&mut bytes, 10, 1.0).unwrap();
     encoder.append_growing(&mut bytes, 20, 1.0).unwrap();
     let good = ChunkData { min_time: 10, max_time: 20, encoding: Encoding::XOR, bytes: &bytes };
-    let earlier = Labels::empty();
-    // Each is refused at the latest by finish, and leaves nothing.
-    let cases: [(&str, Vec<(&Labels, ChunkData<'_>)>); 6] = [
-        ("before the block", vec![(&labels, ChunkData { min_time: -1, ..good })]),
-        ("after the block", vec![(&labels, ChunkData { max_time: 1_000, ..good })]),
-        ("backwards", vec![(&labels, ChunkData { min_time: 30, ..good })]),
-        ("no samples", vec![(&labels, ChunkData { bytes: &[0, 0], ..good })]),
-        ("overlap", vec![(&labels, good), (&labels, ChunkData { min_time: 20, ..good })]),
-        ("order of labels", vec![(&labels, good), (&earlier, good)]),
+    // Each is refused, and the block goes on without it.
+    let cases: [(&str, ChunkData<'_>); 5] = [
+        ("before the block", ChunkData { min_time: -1, ..good }),
+        ("after the block", ChunkData { max_time: 1_000, ..good }),
+        ("backwards", ChunkData { min_time: 30, ..good }),
+        ("no samples", ChunkData { bytes: &[0, 0], ..good }),
+        ("overlap", ChunkData { min_time: 20, max_time: 40, ..good }),
     ];
-    for (case, chunks) in cases {
-        let mut writer = BlockWriter::create(&scratch.disk, meta.clone()).unwrap();
-        let mut write = || {
-            let mut current = None;
-            for (labels, chunk) in &chunks {
-                if current != Some(*labels) {
-                    writer.series(labels)?;
-                    current = Some(*labels);
-                }
-                writer.chunk(chunk)?;
-            }
-            Ok(())
-        };
-        let written: Result<(), store::Error> = write();
-        let error = written.and_then(|()| writer.finish().map(|_| ())).unwrap_err();
-        assert!(error.is_corrupt(), "{case}: {error}");
-        assert!(scratch.disk.list("").unwrap().is_empty(), "{case}");
+    let mut writer = BlockWriter::create(&scratch.disk, meta.clone()).unwrap();
+    writer.series(&labels).unwrap();
+    writer.chunk(&good).unwrap();
+    for (case, chunk) in &cases {
+        let error = writer.chunk(chunk).unwrap_err();
+        assert!(error.is_corrupt() && error.to_string().contains("a=\"b\""), "{case}: {error}");
     }
+    for wrong in [&labels, &Labels::from_pairs([("a", "a")])] {
+        assert!(writer.series(wrong).unwrap_err().is_corrupt());
+    }
+    let later = Labels::from_pairs([("c", "d")]);
+    writer.series(&later).unwrap();
+    writer.chunk(&good).unwrap();
+    assert_eq!(scratch.disk.list("").unwrap().len(), 1, "it is being written");
+    drop(writer);
+    assert!(scratch.disk.list("").unwrap().is_empty(), "what is given up leaves nothing");
+
+    let mut writer = BlockWriter::create(&scratch.disk, meta).unwrap();
+    writer.series(&Labels::empty()).unwrap();
+    writer.chunk(&good).unwrap();
+    writer.series(&labels).unwrap();
+    for (_, chunk) in &cases[..4] {
+        writer.chunk(chunk).unwrap_err();
+    }
+    let meta = writer.finish().unwrap().unwrap();
+    assert_eq!((meta.stats.num_series, meta.stats.num_chunks), (1, 1));
+    let block = Block::open(&scratch.disk, meta.ulid).unwrap();
+    let series = block.select(&[], i64::MIN, i64::MAX).unwrap();
+    assert_eq!(series.len(), 1);
+    assert_eq!(corpus::read(&series[0]).unwrap().len(), 2);
+}
+
+/// A file of tombstones that deletes `from..=to` of each of the first series' references.
+fn tombstones(from: i64, to: i64) -> Vec<u8> {
+    let mut stones = Vec::new();
+    let varint = |stones: &mut Vec<u8>, mut number: u64| {
+        while number >= 0x80 {
+            stones.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        stones.push(number as u8);
+    };
+    for reference in 0..5_000 {
+        varint(&mut stones, reference);
+        for time in [from, to] {
+            varint(&mut stones, (time << 1 ^ time >> 63) as u64);
+        }
+    }
+    let mut file = vec![0x01, 0x30, 0xba, 0x30, 1];
+    file.extend_from_slice(&stones);
+    file.extend_from_slice(&crc32c::crc32c(&stones).to_be_bytes());
+    file
+}
+
+#[test]
+fn what_was_deleted_is_not_shown() {
+    let scratch = Scratch::new("deleted");
+    let mut random = Random::new(29);
+    let range = (-500_000, 500_000);
+    let model = corpus::random_model(&mut random, 60, range.0, range.1);
+    corpus::write(&scratch.disk, &model, Ulid::nil(), range, 1 << 20);
+    let index = scratch.disk.len(&format!("{}/index", Ulid::nil())).unwrap();
+    assert!(index < 5_000 * 16, "the references of all series are deleted");
+    for (from, to) in [(-100_000, 100_000), (i64::MIN, -1), (7, 7), (i64::MIN, i64::MAX)] {
+        let file = tombstones(from, to);
+        std::fs::write(scratch.file(format!("{}/tombstones", Ulid::nil())), file).unwrap();
+        let block = Block::open(&scratch.disk, Ulid::nil()).unwrap();
+        assert!(block.damages().is_empty() && block.tombstones() == 5_000);
+        let mut expected = model.clone();
+        expected.values_mut().for_each(|samples| samples.retain(|t, _| *t < from || *t > to));
+        expected.retain(|_, samples| !samples.is_empty());
+        let found = corpus::selected(&block, &[], i64::MIN, i64::MAX).unwrap();
+        assert!(found == expected, "{from}..={to}");
+    }
+    let damaged = scratch.file(format!("{}/tombstones", Ulid::nil()));
+    std::fs::write(damaged, b"\x01\x30\xba\x30").unwrap();
+    let block = Block::open(&scratch.disk, Ulid::nil()).unwrap();
+    assert!(block.damages()[0].contains("tombstones"), "it is said, and the block is there");
+    assert!(corpus::selected(&block, &[], i64::MIN, i64::MAX).unwrap() == model);
 }
