@@ -189,7 +189,7 @@ pub(super) async fn read_body(
     limit: Option<u64>,
 ) -> Result<Range<usize>, Error> {
     let start = head.end;
-    head.received = 0;
+    head.received = lent.buffer.raw.len() - start;
     let most = limit.map_or(HARD_BOUND, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     let most = most.min(HARD_BOUND);
     let limit_error = || Error::too_large(most as u64);
