@@ -43,8 +43,9 @@ pub(super) enum LineKind {
     Dropped,
 }
 
-/// Comments stay so many scrapes after they were last seen, and their metadata with them.
-const KEEP_COMMENTS: u32 = 10;
+/// Lines stay so many scrapes after they were last seen: some series come and go, and metadata is
+/// still asked for. Only when very many lines are gone at once do series go at once.
+const KEEP: u32 = 10;
 
 /// At the latest after so many scrapes, lines that are gone are thrown out.
 const COLLECT_EVERY: u32 = 16;
@@ -151,10 +152,14 @@ impl Known {
             return false;
         }
         let generation = self.generation;
-        let keep = |line: &Line| match line.kind {
-            LineKind::Comment => line.length > 0 && generation - line.seen <= KEEP_COMMENTS,
-            LineKind::Series | LineKind::Dropped => line.seen == generation || line.live,
+        let keep = |line: &Line| {
+            let recent = line.length > 0 && generation - line.seen <= KEEP;
+            let spared = recent && (!many || line.kind == LineKind::Comment);
+            line.seen == generation || line.live || spared
         };
+        if self.lines.iter().all(keep) {
+            return false;
+        }
         let lines = std::mem::take(&mut self.lines);
         let text = std::mem::take(&mut self.text);
         let mut moved = vec![NOWHERE; lines.len()];
