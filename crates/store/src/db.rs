@@ -207,6 +207,8 @@ impl Db {
             std::io::ErrorKind::WouldBlock => Error::locked("lock"),
             _ => Error::io("lock", error),
         })?;
+        // Prometheus' tools take a directory for a data directory only if this is in it.
+        disk.create_dir("wal").map_err(|error| Error::io("wal", error))?;
         let shards = options.shards.max(shards_on_disk(&*disk)?);
         let limits = Limits {
             disk,

@@ -86,7 +86,11 @@ fn write_block(
             writer.series(labels)?;
         }
         for chunk in chunks {
-            copy_chunk(&mut writer, chunk, from, to)?;
+            match copy_chunk(&mut writer, chunk, from, to) {
+                // What can't be read costs itself, not the block of all others.
+                Err(error) if error.is_corrupt() => done.damages.push(error.to_string()),
+                result => result?,
+            }
         }
     }
     let Some(meta) = writer.finish()? else { return Ok(None) };

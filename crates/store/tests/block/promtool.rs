@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use store::block::{Block, catalog};
-use store::{Disk, Labels};
+use store::{Db, Disk, Labels, Options};
 use testkit::random::Random;
 use ulid::Ulid;
 
@@ -115,6 +115,44 @@ fn promtool_reads_our_blocks() {
         expected.into_iter().filter(|(labels, _)| wanted(labels)).collect();
     assert!(!matching.is_empty());
     assert!(parse_dump(&dumped) == matching, "the matching dump has other samples");
+}
+
+#[test]
+fn promtool_reads_what_a_store_cuts() {
+    let Some(promtool) = promtool() else { return };
+    let scratch = Scratch::new("promtool-db");
+    let hour = 3_600_000;
+    let disk = std::sync::Arc::new(scratch.disk.clone());
+    let (db, _) = Db::open(disk, Options::default(), 0).unwrap();
+    let mut appender = db.appender();
+    let ids: Vec<_> = (0..50)
+        .map(|number| {
+            let host = format!("hôte {number}");
+            let labels = Labels::from_pairs([("__name__", "up"), ("instance", host.as_str())]);
+            (labels.to_string(), appender.series(&labels).unwrap())
+        })
+        .collect();
+    let mut expected: BTreeMap<String, BTreeMap<i64, u64>> = BTreeMap::new();
+    let mut random = Random::new(31);
+    for time in (0..6 * hour).step_by(60_000) {
+        for (labels, id) in &ids {
+            let value = random.below(100) as f64 / 4.0;
+            appender.append(*id, time, value);
+            if time < 2 * hour {
+                expected.entry(labels.clone()).or_default().insert(time, value.to_bits());
+            }
+        }
+        assert_eq!(appender.commit().unwrap().rejected.len(), 0);
+    }
+    let done = db.maintain(6 * hour).unwrap();
+    assert!(done.blocks_cut >= 1, "{done:?}");
+    db.close().unwrap();
+    let path = scratch.path.to_str().unwrap();
+    let listed = run(&promtool, &["tsdb", "list", path]);
+    assert_eq!(listed.lines().count() as u64, 1 + done.blocks_cut, "{listed}");
+    let to = format!("--max-time={}", 2 * hour - 1);
+    let dumped = parse_dump(&run(&promtool, &["tsdb", "dump", &to, path]));
+    assert!(dumped == expected, "the dump has other samples");
 }
 
 #[test]
