@@ -3,13 +3,13 @@
 use store::pattern::{Captures, Template};
 use store::{Labels, Pattern};
 
-use super::classic::{self, Question, Spans};
+use super::classic::{self, Question};
 use super::column::{Column, Grid, Item, Output};
 use super::evaluator::{Evaluated, Evaluator, boxed};
 use super::labels::{fixed_labels, is_label_name, join, with_label};
 use super::map::{Operation, date_function, float_function, histogram_function};
 use super::number::{maximum, minimum};
-use super::plan::unwrap;
+use super::plan::{Prepared, When, for_each_child, unwrap};
 use super::range::{RangeFunction, RangeSource};
 use super::selector::Wanted;
 use super::source::{Held, Meta, Vector, collect, for_each, merge_held, same_labelset, weight};
@@ -384,28 +384,22 @@ impl<'a> Evaluator<'_, 'a> {
             Ok(values)
         };
         let mark = self.context.held();
-        let first = self.span(argument(0)?);
-        let (vector, question, spans) = match name {
+        let (vector, question) = match name {
             "histogram_quantile" => {
-                let buckets = self.span(argument(1)?);
-                let question = Question::Quantiles { values: vec![quantile(0)?], label: None };
-                (1, question, Spans { native: first, buckets, repaired: buckets })
+                (1, Question::Quantiles { values: vec![quantile(0)?], label: None })
             }
             "histogram_quantiles" => {
                 let values =
                     (2..arguments.len()).map(quantile).collect::<Result<Vec<_>, QueryError>>()?;
                 let question =
                     Question::Quantiles { values, label: Some(self.string(argument(1)?)?) };
-                (0, question, Spans { native: first, buckets: first, repaired: first })
+                (0, question)
             }
-            _ => {
-                let buckets = self.span(argument(2)?);
-                let question = Question::Fraction(scalars(0)?, scalars(1)?);
-                (2, question, Spans { native: first, buckets, repaired: buckets })
-            }
+            _ => (2, Question::Fraction(scalars(0)?, scalars(1)?)),
         };
         let series = collect(self.context, self.vector(argument(vector)?, grid)?, grid.count)?;
-        let answer = classic::answer(self.context, &question, series, spans, grid)?;
+        let span = self.span(argument(vector)?);
+        let answer = classic::answer(self.context, &question, series, span, grid)?;
         self.context.settle(mark, weight(&answer))?;
         Ok(Vector::Held(answer))
     }
@@ -420,9 +414,31 @@ impl<'a> Evaluator<'_, 'a> {
             Some(Kind::VectorSelector(selector)) => selector.matchers.as_slice(),
             _ => &[],
         };
-        let series = info::info(self.context, &base, matchers, grid)?;
+        let when = self.reference(self.argument("info", arguments, 0)?);
+        let series = info::info(self.context, &base, matchers, when, grid)?;
         self.context.settle(mark, weight(&series))?;
         Ok(Vector::Held(series))
+    }
+}
+
+impl Evaluator<'_, '_> {
+    /// The time that the samples of an expression are of: that of its first selector.
+    fn reference(&self, id: NodeId) -> When {
+        let mut rest = vec![(id, When { at: None, offset: 0 })];
+        while let Some((id, outer)) = rest.pop() {
+            match (self.context.plan.prepared(id), &self.query().node(id).kind) {
+                (Prepared::Selector(when), _) => return outer.then(*when),
+                (Prepared::Subquery { when, .. }, Kind::Subquery { expr, .. }) => {
+                    rest.push((*expr, outer.then(*when)));
+                }
+                (_, kind) => {
+                    let before = rest.len();
+                    for_each_child(kind, |child| rest.push((child, outer)));
+                    rest[before..].reverse();
+                }
+            }
+        }
+        When { at: None, offset: 0 }
     }
 }
 

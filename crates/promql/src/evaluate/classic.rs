@@ -34,17 +34,6 @@ pub(crate) enum Question<'a> {
     Fraction(Vec<f64>, Vec<f64>),
 }
 
-/// Where the parts of the call stand in the query.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Spans {
-    /// Notes about native histograms.
-    pub(crate) native: Span,
-    /// Notes about buckets of classic histograms.
-    pub(crate) buckets: Span,
-    /// Notes about repaired buckets.
-    pub(crate) repaired: Span,
-}
-
 struct Classic {
     meta: Meta,
     buckets: Vec<(f64, Column)>,
@@ -94,16 +83,16 @@ fn quantile_label(q: f64) -> String {
     if q.is_finite() && !text.contains(['.', 'e']) { text + ".0" } else { text }
 }
 
-/// Answers the question for each histogram of `series` at each step.
+/// Answers the question for each histogram of `series`, which stands at `span`, at each step.
 pub(crate) fn answer(
     context: &Context<'_>,
     question: &Question<'_>,
     series: Vec<Held>,
-    spans: Spans,
+    span: Span,
     grid: Grid,
 ) -> Result<Vec<Held>, QueryError> {
     let mut annotations = Annotations::default();
-    let (classics, natives) = split(context, series, spans, &mut annotations);
+    let (classics, natives) = split(context, series, span, &mut annotations);
     let mut answers =
         Answers { context, places: HashMap::new(), series: Vec::new(), steps: grid.count };
     let mut buckets: Vec<Cumulative> = Vec::new();
@@ -119,7 +108,7 @@ pub(crate) fn answer(
                     |(_, column): &(f64, Column)| matches!(column.get(step), Some(Item::Float(_)));
                 if classics[rival].buckets.iter().any(is_there) {
                     let name = name_for_notes(context, &native.held.meta.labels);
-                    super::notes::mixed_classic(&mut annotations, spans.buckets, name);
+                    super::notes::mixed_classic(&mut annotations, span, name);
                     ambiguous[rival] = true;
                     continue;
                 }
@@ -128,13 +117,13 @@ pub(crate) fn answer(
             let mut note = |finding: Option<Finding>| match finding {
                 None => {}
                 Some(Finding::Result) => {
-                    super::notes::quantile_nan(&mut annotations, spans.native, name);
+                    super::notes::quantile_nan(&mut annotations, span, name);
                 }
                 Some(Finding::Skew) => {
-                    super::notes::quantile_skewed(&mut annotations, spans.native, name);
+                    super::notes::quantile_skewed(&mut annotations, span, name);
                 }
                 Some(Finding::Excluded) => {
-                    super::notes::fraction_nan(&mut annotations, spans.native, name);
+                    super::notes::fraction_nan(&mut annotations, span, name);
                 }
             };
             let meta = &native.held.meta;
@@ -175,7 +164,7 @@ pub(crate) fn answer(
                             repair.times = (grid.time(step), grid.time(step));
                             let name = name_for_notes(context, &classic.meta.labels);
                             let text = super::notes::repaired_text(name);
-                            annotations.repaired(spans.repaired, text, repair);
+                            annotations.repaired(span, text, repair);
                         }
                         let label = label.map(|label| (label, q));
                         answers.set(index, &classic.meta, label, step, value);
@@ -202,7 +191,7 @@ fn name_for_notes<'l>(context: &Context<'_>, labels: &'l Labels) -> &'l str {
 fn split(
     context: &Context<'_>,
     series: Vec<Held>,
-    spans: Spans,
+    span: Span,
     annotations: &mut Annotations,
 ) -> (Vec<Classic>, Vec<Native>) {
     let mut classics: Vec<Classic> = Vec::new();
@@ -222,7 +211,7 @@ fn split(
         let bucket = labels.get("le").unwrap_or("");
         let Some(upper) = bucket.parse::<f64>().ok().filter(|_| !bucket.is_empty()) else {
             let name = name_for_notes(context, labels);
-            super::notes::bad_bucket(annotations, spans.buckets, name, bucket);
+            super::notes::bad_bucket(annotations, span, name, bucket);
             continue;
         };
         let mut builder = labels.to_builder();

@@ -54,6 +54,12 @@ impl<'a> Evaluator<'_, 'a> {
         self.query().node(id).span
     }
 
+    /// An expression as it was written.
+    fn written(&self, id: NodeId) -> &'a str {
+        let span = self.span(id);
+        self.query().text.get(span.start as usize..span.end as usize).unwrap_or("")
+    }
+
     /// The value of an expression that is not a range vector.
     pub(crate) fn evaluate(&self, id: NodeId, grid: Grid) -> Result<Evaluated<'a>, QueryError> {
         self.context.check()?;
@@ -167,7 +173,8 @@ impl<'a> Evaluator<'_, 'a> {
         let Prepared::Selector(when) = self.context.plan.prepared(id) else {
             unreachable!("the plan prepares every selector")
         };
-        let selection = Selection::new(selector, *when);
+        let statistics_only = self.context.plan.needs_statistics_only(id);
+        let selection = Selection::new(selector, *when, statistics_only);
         let source = SelectorSource::new(self.context, selection, grid, wanted, self.span(id))?;
         Ok(Vector::Lazy(Box::new(source)))
     }
@@ -278,9 +285,11 @@ impl<'a> Evaluator<'_, 'a> {
         let parameter = aggregate.parameter.map(|id| unwrap(self.query(), id));
         let series = match aggregate.op {
             AggregateOp::CountValues => {
-                let label = self.string(parameter.ok_or_else(missing)?)?;
+                let id = parameter.ok_or_else(missing)?;
+                let label = self.string(id)?;
                 if !is_label_name(label) {
-                    return Err(QueryError::execution(format!("invalid label name {label:?}")));
+                    let written = self.written(id);
+                    return Err(QueryError::execution(format!("invalid label name {written}")));
                 }
                 let mut labels: Vec<Box<str>> = aggregate.grouping.clone();
                 if !aggregate.without {
@@ -372,7 +381,8 @@ impl<'a> Evaluator<'_, 'a> {
         };
         let from = when.reference(grid.start) - range - before + 1;
         let to = when.reference(grid.end()) + behind;
-        let series = select(self.context, &vector.matchers, from, to)?;
+        let statistics_only = plan.needs_statistics_only(selector);
+        let series = select(self.context, &vector.matchers, from, to, statistics_only)?;
         let metas = series.iter().map(|series| Meta::new(series.labels().clone())).collect();
         Ok(RangeVector {
             input: Input::Series(series),

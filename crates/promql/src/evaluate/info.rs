@@ -21,11 +21,13 @@ struct Identity {
     series: Vec<usize>,
 }
 
-/// Adds labels to `base`. `selector` are the matchers of the second argument.
+/// Adds labels to `base`. `selector` are the matchers of the second argument, `when` is the time that
+/// the samples of `base` are of.
 pub(crate) fn info(
     context: &Context<'_>,
     base: &[Held],
     selector: &[Matcher],
+    when: When,
     grid: Grid,
 ) -> Result<Vec<Held>, QueryError> {
     let names = name_matchers(selector);
@@ -33,7 +35,7 @@ pub(crate) fn info(
     let is_info =
         |labels: &Labels| names.iter().all(|matcher| matcher.matches(labels.metric_name()));
     let ignored: Vec<bool> = base.iter().map(|held| is_info(&held.meta.labels)).collect();
-    let found = fetch(context, base, &ignored, &names, &data, grid)?;
+    let found = fetch(context, base, &ignored, &names, &data, (when, grid))?;
     let mut join = Join { data, grid, info: found, results: Vec::new(), places: HashMap::new() };
     let identities = join.identities();
     join.check_duplicates(base, &identities)?;
@@ -82,7 +84,7 @@ fn fetch(
     ignored: &[bool],
     names: &[Matcher],
     data: &[&Matcher],
-    grid: Grid,
+    (when, grid): (When, Grid),
 ) -> Result<Vec<Held>, QueryError> {
     let mut matchers: Vec<Matcher> = Vec::new();
     for label in IDENTIFYING {
@@ -106,7 +108,8 @@ fn fetch(
     let selection = Selection {
         matchers: &matchers,
         extension: RangeExtension::None,
-        when: When { at: None, offset: 0 },
+        when,
+        statistics_only: false,
     };
     let source =
         SelectorSource::new(context, selection, grid, Wanted::InfoTimestamp, Span::default())?;
@@ -248,7 +251,7 @@ impl Join<'_> {
 
     fn put(&mut self, labels: Labels, step: usize, held: &Held) -> Result<(), QueryError> {
         let place = *self.places.entry(labels).or_insert_with_key(|labels| {
-            let meta = Meta::new(labels.clone());
+            let meta = Meta { labels: labels.clone(), drop_name: held.meta.drop_name };
             self.results.push(Held { meta, column: Column::new(self.grid.count) });
             self.results.len() - 1
         });

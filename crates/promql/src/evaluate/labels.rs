@@ -6,9 +6,10 @@ use store::{Labels, LabelsBuilder, MatchOp, Matcher};
 
 use super::source::Meta;
 
-/// Whether a label may have this name: any text that isn't empty.
+/// Whether a label may have this name: any text that isn't empty. The replacement character stands in
+/// a literal for bytes that are no text.
 pub(crate) fn is_label_name(name: &str) -> bool {
-    !name.is_empty()
+    !name.is_empty() && !name.contains(char::REPLACEMENT_CHARACTER)
 }
 
 /// The series with label `target` set to `value`; whoever sets the name keeps it.

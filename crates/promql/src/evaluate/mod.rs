@@ -35,6 +35,7 @@ mod selector;
 mod smooth;
 mod sort;
 mod source;
+mod statistics;
 mod window;
 
 use std::time::Instant;

@@ -40,6 +40,14 @@ pub(crate) struct When {
 }
 
 impl When {
+    /// When something looks that stands inside of `self`.
+    pub(crate) fn then(self, inner: When) -> When {
+        match inner.at {
+            Some(_) => inner,
+            None => When { at: self.at, offset: self.offset + inner.offset },
+        }
+    }
+
     /// The time that it looks at when it is evaluated at `time`.
     #[inline]
     pub(crate) fn reference(self, time: i64) -> i64 {
@@ -71,6 +79,8 @@ pub(crate) enum Prepared {
 pub(crate) struct Plan {
     prepared: Vec<Prepared>,
     invariant: Vec<bool>,
+    /// Selectors whose histograms are needed for their count and sum only.
+    statistics: Vec<bool>,
     /// How deep the tree is.
     pub(crate) depth: usize,
 }
@@ -81,6 +91,7 @@ impl Plan {
         let mut plan = Plan {
             prepared: Vec::with_capacity(count),
             invariant: Vec::with_capacity(count),
+            statistics: statistics(query),
             depth: 0,
         };
         let mut depths: Vec<usize> = Vec::with_capacity(count);
@@ -102,6 +113,11 @@ impl Plan {
 
     pub(crate) fn prepared(&self, node: NodeId) -> &Prepared {
         &self.prepared[node.0 as usize]
+    }
+
+    /// Whether only the count and sum of a selector's histograms are needed.
+    pub(crate) fn needs_statistics_only(&self, node: NodeId) -> bool {
+        self.statistics[node.0 as usize]
     }
 
     /// Whether the node's value is the same at every step.
@@ -138,6 +154,44 @@ fn is_selector(query: &Query, arguments: &[NodeId]) -> bool {
         .is_some_and(|id| matches!(query.node(unwrap(query, *id)).kind, Kind::VectorSelector(_)))
 }
 
+/// Which selectors' histograms are needed for their count and sum only: those inside of a function
+/// that takes nothing else. Subqueries leave out samples, so that resets must be found from buckets.
+fn statistics(query: &Query) -> Vec<bool> {
+    let mut parents: Vec<Option<NodeId>> = vec![None; query.nodes.len()];
+    for (index, node) in query.nodes.iter().enumerate() {
+        let parent = NodeId(index as u32);
+        for_each_child(&node.kind, |child| parents[child.0 as usize] = Some(parent));
+    }
+    let only = |index: usize| {
+        if !matches!(query.nodes[index].kind, Kind::VectorSelector(_)) {
+            return false;
+        }
+        let mut found = false;
+        let mut parent = parents[index];
+        while let Some(id) = parent {
+            match &query.node(id).kind {
+                Kind::Subquery { .. } => return false,
+                Kind::Call { function, .. } => match function.name {
+                    "histogram_count" | "histogram_sum" | "histogram_avg" => found = true,
+                    "histogram_quantile" | "histogram_quantiles" | "histogram_fraction" => {
+                        return false;
+                    }
+                    _ => {}
+                },
+                Kind::Binary(binary)
+                    if matches!(binary.op, BinaryOp::TrimLower | BinaryOp::TrimUpper) =>
+                {
+                    return false;
+                }
+                _ => {}
+            }
+            parent = parents[id.0 as usize];
+        }
+        found
+    };
+    (0..query.nodes.len()).map(only).collect()
+}
+
 /// The expression within parentheses.
 pub(crate) fn unwrap(query: &Query, mut id: NodeId) -> NodeId {
     while let Kind::Paren(inner) = &query.node(id).kind {
@@ -147,7 +201,7 @@ pub(crate) fn unwrap(query: &Query, mut id: NodeId) -> NodeId {
 }
 
 /// Calls `each` with the children of a node.
-fn for_each_child(kind: &Kind, mut each: impl FnMut(NodeId)) {
+pub(crate) fn for_each_child(kind: &Kind, mut each: impl FnMut(NodeId)) {
     match kind {
         Kind::Number { .. } | Kind::String(_) | Kind::VectorSelector(_) => {}
         Kind::MatrixSelector { selector: child, .. }
@@ -271,10 +325,13 @@ pub(crate) struct Selection<'a> {
     pub(crate) matchers: &'a [Matcher],
     pub(crate) extension: RangeExtension,
     pub(crate) when: When,
+    /// Whether only the count and sum of histograms are needed.
+    pub(crate) statistics_only: bool,
 }
 
 impl<'a> Selection<'a> {
-    pub(crate) fn new(selector: &'a VectorSelector, when: When) -> Self {
-        Selection { matchers: &selector.matchers, extension: selector.extension, when }
+    pub(crate) fn new(selector: &'a VectorSelector, when: When, statistics_only: bool) -> Self {
+        let VectorSelector { matchers, extension, .. } = selector;
+        Selection { matchers, extension: *extension, when, statistics_only }
     }
 }

@@ -9,6 +9,7 @@ use super::context::{Context, Scratch};
 use super::plan::{Selection, When};
 use super::smooth;
 use super::source::{Meta, Source};
+use super::statistics::StatisticsSeries;
 use crate::ast::{RangeExtension, Span};
 use crate::error::QueryError;
 use crate::histogram;
@@ -36,15 +37,22 @@ pub(crate) struct SelectorSource<'a> {
     smoothed: Option<Span>,
 }
 
-/// The series that match and have samples in `from..=to`.
+/// The series that match and have samples in `from..=to`; without the buckets of their histograms if
+/// only count and sum are needed.
 pub(crate) fn select<'a>(
     context: &Context<'a>,
     matchers: &[Matcher],
     from: i64,
     to: i64,
+    statistics_only: bool,
 ) -> Result<Vec<Box<dyn Series + 'a>>, QueryError> {
     let select: &'a dyn store::Select = context.environment.select;
-    Ok(select.select(matchers, from, to)?)
+    let series = select.select(matchers, from, to)?;
+    if !statistics_only {
+        return Ok(series);
+    }
+    let without_buckets = |series| Box::new(StatisticsSeries(series)) as Box<dyn Series + 'a>;
+    Ok(series.into_iter().map(without_buckets).collect())
 }
 
 impl<'a> SelectorSource<'a> {
@@ -64,7 +72,7 @@ impl<'a> SelectorSource<'a> {
         if smoothed {
             to += lookback;
         }
-        let series = select(context, selection.matchers, from, to)?;
+        let series = select(context, selection.matchers, from, to, selection.statistics_only)?;
         let metas = series.iter().map(|series| Meta::new(series.labels().clone())).collect();
         Ok(SelectorSource {
             series,
