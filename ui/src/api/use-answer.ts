@@ -24,7 +24,7 @@ interface State<T> {
 }
 
 /**
- * `load` runs for each new `key`; a null key asks nothing and shows nothing. `subject` names what the
+ * `load` runs for each new `key`; a null key asks nothing. `subject` names what the
  * value is of: when it changes and the request fails, the old value would be another subject's, so it
  * goes; with the same subject it stays beside the error.
  */
@@ -79,7 +79,14 @@ export function useAnswer<T>(
 
   useEffect(() => {
     if (key === null) {
-      setState({ key: null, value: null, error: null, loading: false, at: 0 });
+      // Nothing is shown now; what there is may be shown again, if it is still of the same subject.
+      setState((old) => ({
+        key: null,
+        value: shown.current === subject ? old.value : null,
+        error: null,
+        loading: false,
+        at: old.at,
+      }));
       return undefined;
     }
     run();
@@ -87,10 +94,20 @@ export function useAnswer<T>(
       controller.current?.abort();
       controller.current = null;
     };
-  }, [key, run]);
+  }, [key, subject, run]);
 
   const { value, error, loading, at } = state;
   return { value, error, loading, at, reload: run, cancel };
+}
+
+/**
+ * Asks again every `ms` milliseconds, never when `ms` is 0. A tick during a request is left out: an
+ * answer that takes longer than `ms` must still arrive.
+ */
+export function useRefresh(loaded: Loaded<unknown>, ms: number): void {
+  useInterval(() => {
+    if (!loaded.loading) loaded.reload();
+  }, ms);
 }
 
 /** Calls `tick` every `ms` milliseconds while the page can be seen; never when `ms` is 0. */

@@ -1,7 +1,7 @@
 /** A panel's graph and legend with what they share: colours, hidden series, the series pointed at. */
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Loaded } from '../api/use-answer.ts';
-import { formatTime } from '../format.ts';
+import { formatCount, formatTime } from '../format.ts';
 import { ColorBook, seriesColor } from '../palette.ts';
 import { Notice } from '../shell/notice.tsx';
 import { guessUnit } from '../unit.ts';
@@ -31,6 +31,7 @@ export function GraphView(props: Props) {
   const expr = answer?.expr ?? '';
   if (book.current.expr !== expr) book.current = { expr, colors: new ColorBook() };
   useEffect(() => {
+    setEvery(false);
     setFromLegend(null);
     setFromChart(null);
   }, [expr]);
@@ -47,6 +48,11 @@ export function GraphView(props: Props) {
   const visible = useMemo(
     () => (hidden.size === 0 ? lines : lines.filter((line) => !hidden.has(line.key))),
     [lines, hidden],
+  );
+  const [every, setEvery] = useState(false);
+  const drawn = useMemo(
+    () => (every || visible.length <= MOST_DRAWN ? visible : visible.slice(0, MOST_DRAWN)),
+    [visible, every],
   );
   const unit = useMemo(() => guessUnit(expr), [expr]);
 
@@ -71,10 +77,19 @@ export function GraphView(props: Props) {
           </button>
         </Notice>
       )}
+      {drawn.length < visible.length && (
+        <Notice kind="info">
+          The graph shows the first {formatCount(drawn.length)} of {formatCount(visible.length)}{' '}
+          series.{' '}
+          <button class="link" onClick={() => setEvery(true)}>
+            Draw all
+          </button>
+        </Notice>
+      )}
       <div class={graph.error === null ? '' : 'outdated'}>
         <Chart
           times={answer.grid.times}
-          lines={visible}
+          lines={drawn}
           start={answer.start}
           end={answer.end}
           stacked={panel.stacked}
@@ -99,6 +114,9 @@ export function GraphView(props: Props) {
     </>
   );
 }
+
+/** Lines drawn without being asked for all: beyond these drawing would be felt, and nobody tells them apart. */
+const MOST_DRAWN = 2000;
 
 interface Keyed {
   readonly key: string;

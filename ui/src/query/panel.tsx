@@ -1,6 +1,6 @@
 /** One panel: an expression, what it is asked for, and its answer as a graph or a table. */
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { useInterval } from '../api/use-answer.ts';
+import { useRefresh } from '../api/use-answer.ts';
 import { longerRange } from '../duration.ts';
 import { rememberExpression, useSettings } from '../settings.ts';
 import { CloseIcon, CopyIcon } from '../shell/icons.tsx';
@@ -14,6 +14,9 @@ import { QueryMessages } from './messages.tsx';
 import { useGraph, useTable } from './run.ts';
 import { Stats } from './stats.tsx';
 import { TableView } from './table-view.tsx';
+
+/** Where the focus would bring up a keyboard over half of the screen. */
+const TOUCH = window.matchMedia('(pointer: coarse)').matches;
 
 interface Props {
   readonly panel: PanelState;
@@ -42,7 +45,7 @@ export function Panel(props: Props) {
 
   useEffect(() => setDraft(panel.expr), [panel.expr]);
   const moving = panel.expr !== '' && (panel.tab === 'graph' ? panel.end : panel.moment) === null;
-  useInterval(reload, moving ? refresh : 0);
+  useRefresh(shown, moving ? refresh : 0);
   const nudged = useRef(nudge);
   useEffect(() => {
     if (nudge !== nudged.current && panel.expr !== '') reload();
@@ -89,7 +92,7 @@ export function Panel(props: Props) {
           value={panel.expr}
           error={error}
           label={`Expression of panel ${number}`}
-          autofocus={empty && only}
+          autofocus={empty && only && !TOUCH}
           onRun={run}
           onChange={setDraft}
           handle={editor}

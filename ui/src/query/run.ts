@@ -11,7 +11,8 @@ export interface Told {
   readonly infos: readonly string[];
   /** Milliseconds from the request to the parsed answer. */
   readonly elapsed: number;
-  readonly series: number;
+  /** Null for a scalar or a string. */
+  readonly series: number | null;
   readonly points: number;
   /** Milliseconds between points; null for an instant. */
   readonly step: number | null;
@@ -84,10 +85,15 @@ async function loadTable(panel: PanelState, signal: AbortSignal): Promise<TableA
           0,
         )
       : (list?.length ?? 1);
-  return { ...told(answer, list?.length ?? 1, points, null), data, expr: panel.expr, at };
+  return { ...told(answer, list?.length ?? null, points, null), data, expr: panel.expr, at };
 }
 
-function told(answer: Answer<unknown>, series: number, points: number, step: number | null): Told {
+function told(
+  answer: Answer<unknown>,
+  series: number | null,
+  points: number,
+  step: number | null,
+): Told {
   const { warnings, infos, elapsed } = answer;
   return { warnings, infos, elapsed, series, points, step };
 }

@@ -12,7 +12,7 @@ export function Stats({ shown }: { shown: Loaded<Told> }) {
       class="stats"
       title="Series, points and step of the answer; time from request to parsed answer"
     >
-      <span>{formatCount(value.series)} series</span>
+      {value.series !== null && <span>{formatCount(value.series)} series</span>}
       {value.step !== null && <span>{formatCount(value.points)} points</span>}
       {value.step !== null && <span>every {formatDuration(value.step)}</span>}
       <span>{formatElapsed(value.elapsed)}</span>

@@ -1,7 +1,7 @@
 /** Where the head's series and memory come from, as ranked bars that lead to the query behind them. */
 import { ask } from '../api/client.ts';
 import type { NamedCount, TsdbData } from '../api/types.ts';
-import { useAnswer, useInterval } from '../api/use-answer.ts';
+import { useAnswer, useRefresh } from '../api/use-answer.ts';
 import { pageUrl } from '../base.ts';
 import { formatCount, formatValue } from '../format.ts';
 import { labelName, metricSelector, quote } from '../labels.ts';
@@ -17,7 +17,7 @@ export function CardinalityPage() {
   const loaded = useAnswer('tsdb', (signal) =>
     ask<TsdbData>('status/tsdb', { limit: LIMIT }, signal),
   );
-  useInterval(loaded.reload, 30_000);
+  useRefresh(loaded, 30_000);
   const { value, error } = loaded;
   return (
     <div class="page">

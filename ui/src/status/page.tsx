@@ -1,6 +1,6 @@
 /** Runtime and build: what runs, since when, with what configuration. */
 import { ask } from '../api/client.ts';
-import { useAnswer, useInterval } from '../api/use-answer.ts';
+import { useAnswer, useRefresh } from '../api/use-answer.ts';
 import type { TsdbData } from '../api/types.ts';
 import { formatAgo, formatCount, formatTime } from '../format.ts';
 import { useSettings } from '../settings.ts';
@@ -42,7 +42,7 @@ async function load(signal: AbortSignal) {
 export function RuntimePage() {
   const { utc } = useSettings();
   const loaded = useAnswer('runtime', load);
-  useInterval(loaded.reload, 10_000);
+  useRefresh(loaded, 10_000);
   const { value, error } = loaded;
   const show = (name: string, content: unknown) => {
     const text = String(content);

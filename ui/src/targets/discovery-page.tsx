@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import { ask } from '../api/client.ts';
 import type { TargetsData } from '../api/types.ts';
-import { useAnswer, useInterval } from '../api/use-answer.ts';
+import { useAnswer, useRefresh } from '../api/use-answer.ts';
 import type { Labels } from '../labels.ts';
 import { ChevronIcon } from '../shell/icons.tsx';
 import { Failure } from '../shell/notice.tsx';
@@ -61,7 +61,7 @@ async function load(signal: AbortSignal): Promise<FoundPool[]> {
 export function DiscoveryPage({ search }: PageProps) {
   const filter = readFilter(search);
   const loaded = useAnswer('discovery', load);
-  useInterval(loaded.reload, REFRESH);
+  useRefresh(loaded, REFRESH);
   const { value, error } = loaded;
   const total = (pick: (pool: FoundPool) => number) =>
     (value ?? []).reduce((sum, pool) => sum + pick(pool), 0);

@@ -1,6 +1,6 @@
 /** The targets page: what is scraped, how it goes, and why not. */
 import { useState } from 'preact/hooks';
-import { useAnswer, useInterval } from '../api/use-answer.ts';
+import { useAnswer, useInterval, useRefresh } from '../api/use-answer.ts';
 import type { ActiveTarget } from '../api/types.ts';
 import { Failure } from '../shell/notice.tsx';
 import type { PageProps } from '../shell/pages.tsx';
@@ -15,7 +15,7 @@ const FEW = 300;
 export function TargetsPage({ search }: PageProps) {
   const filter = readFilter(search);
   const loaded = useAnswer('targets', loadTargets);
-  useInterval(loaded.reload, REFRESH);
+  useRefresh(loaded, REFRESH);
   const now = useClock();
   const { value, error } = loaded;
   const all = value?.pools.flatMap((pool) => pool.targets) ?? [];

@@ -5,6 +5,7 @@ import { graphDrawn, openPage, paramsWhen, shoot } from '../browser.mjs';
 export const cases = [
   { name: 'a server that goes away: message, old graph, recovery', run: goneServer },
   { name: 'refusals and failures name their reason', run: refusals },
+  { name: 'an answer slower than the refresh still arrives', run: slowRefresh },
   { name: 'a slow query can be cancelled, a stale one is given up', run: slow },
 ];
 
@@ -76,6 +77,23 @@ async function slow({ browser, url }) {
   await paramsWhen(page, (p) => p.get('g0.expr') === 'up');
   await graphDrawn(page);
   assert.equal(aborted.length, 2, 'the stale request was given up');
+  assert.deepEqual(faults, []);
+  await close();
+}
+
+async function slowRefresh({ browser, url }) {
+  const { page, faults, close } = await openPage(browser, url);
+  await page.route('**/api/v1/query_range*', async (route) => {
+    const answer = await route.fetch();
+    await new Promise((resolve) => setTimeout(resolve, 1700));
+    await route.fulfill({ response: answer }).catch(() => {});
+  });
+  await page.goto(`${url}/query?g0.expr=up&g0.range_input=10m&refresh=1s`);
+  await graphDrawn(page);
+  await page.getByRole('tab', { name: 'Table' }).click();
+  await page.locator('.result-row').first().waitFor();
+  await page.getByRole('tab', { name: 'Graph' }).click();
+  assert.equal(await page.locator('.u-wrap > canvas').count(), 1, 'the graph is there at once');
   assert.deepEqual(faults, []);
   await close();
 }

@@ -9,6 +9,7 @@ export const cases = [
   { name: 'an expression typed with completion becomes a graph', run: completion },
   { name: 'a drag zooms, a double click zooms back, the history remembers', run: zoom },
   { name: 'stacked, table, panels, and the address restores all of it', run: panels },
+  { name: 'every kind of result has its table', run: kinds },
   { name: 'an error is shown at its place and in words', run: errorPlace },
   { name: 'legend and readout', run: legend },
   { name: 'keyboard: slash, question mark, escape, history', run: keyboard },
@@ -261,6 +262,53 @@ async function refresh({ browser, url }) {
   assert.equal(gone, 0, 'the graph stays while the next answer is on its way');
   await page.getByLabel('Refresh every').selectOption('0');
   await paramsWhen(page, (p) => !p.has('refresh'));
+  assert.deepEqual(faults, []);
+  await close();
+}
+
+async function kinds({ browser, url }) {
+  const { page, faults, close } = await openPage(browser, url);
+  const histogram = {
+    count: '12',
+    sum: '34.5',
+    buckets: [
+      [0, '0.5', '1', '4'],
+      [0, '1', '2', '8'],
+    ],
+  };
+  const answers = {
+    scalar: { resultType: 'scalar', result: [1, '42.5'] },
+    string: { resultType: 'string', result: [1, 'words'] },
+    native: { resultType: 'vector', result: [{ metric: { a: 'b' }, histogram: [1, histogram] }] },
+    range: {
+      resultType: 'matrix',
+      result: [
+        { metric: { __name__: 'm' }, values: [[1, '7']] },
+        { metric: { __name__: 'h' }, histograms: [[1, histogram]] },
+      ],
+    },
+    nothing: { resultType: 'vector', result: [] },
+  };
+  await page.route('**/api/v1/query?*', (route) => {
+    const data = answers[new URL(route.request().url()).searchParams.get('query')];
+    return route.fulfill({ json: { status: 'success', data } });
+  });
+  const panels = Object.keys(answers).map(
+    (expr, index) => `g${index}.expr=${expr}&g${index}.tab=1`,
+  );
+  await page.goto(`${url}/query?${panels.join('&')}`);
+  const texts = ['scalar42.5', 'stringwords', 'count 12, sum 34.5', '7', 'No series'];
+  for (const [index, text] of texts.entries()) {
+    const panel = page.locator('.panel').nth(index);
+    await panel.locator('.evaluated').waitFor();
+    const shown = await panel.locator('.table-view').textContent();
+    assert.ok(shown.includes(text), `${shown} has no ${text}`);
+  }
+  assert.equal(await page.locator('.histogram-bars').count(), 2);
+  assert.match(
+    await page.locator('.histogram-bars i').nth(1).getAttribute('title'),
+    /^\(1, 2\]: 8$/,
+  );
   assert.deepEqual(faults, []);
   await close();
 }

@@ -6,7 +6,10 @@ import { graphDrawn, openPage, shoot } from '../browser.mjs';
 const SERIES = 1000;
 const POINTS = 250;
 
-export const cases = [{ name: 'a thousand series', run: thousand }];
+export const cases = [
+  { name: 'a thousand series', run: thousand },
+  { name: 'more series than can be told apart are drawn on demand', run: tooMany },
+];
 
 async function thousand({ browser, url }) {
   const { page, faults, close } = await openPage(browser, url);
@@ -75,4 +78,29 @@ async function thousand({ browser, url }) {
   assert.deepEqual(faults, []);
   await close();
   return `${whole} ms from answer to graph, ${first} ms of it drawing, then ${median} ms (median) on refresh, ${stacked} ms stacked; pointer to frame ${move.toFixed(1)} ms; ${nodes} elements`;
+}
+
+async function tooMany({ browser, url }) {
+  const { page, faults, close } = await openPage(browser, url);
+  await page.route('**/api/v1/query_range*', (route) => {
+    const params = new URL(route.request().url()).searchParams;
+    const [end, step] = ['end', 'step'].map((name) => Number(params.get(name)));
+    const result = Array.from({ length: 3000 }, (_, n) => ({
+      metric: { __name__: 'load', queue: `queue-${n}` },
+      values: Array.from({ length: 20 }, (_, i) => [end - i * step, String(n + i)]),
+    }));
+    return route.fulfill({ json: { status: 'success', data: { resultType: 'matrix', result } } });
+  });
+  await page.goto(`${url}/query?g0.expr=load&g0.range_input=10m`);
+  await graphDrawn(page);
+  const notice = page.locator('.notice', { hasText: 'The graph shows the first' });
+  assert.match(await notice.textContent(), /2\D000 of 3\D000/);
+  await notice.getByRole('button', { name: 'Draw all' }).click();
+  await notice.waitFor({ state: 'detached' });
+  await page.getByRole('searchbox', { name: 'Filter series' }).fill('queue-2999');
+  assert.equal(await page.locator('.legend-row').count(), 1);
+  const nodes = await page.evaluate(() => document.querySelectorAll('*').length);
+  assert.ok(nodes < 1500, `${nodes} elements`);
+  assert.deepEqual(faults, []);
+  await close();
 }
