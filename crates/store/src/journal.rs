@@ -15,12 +15,41 @@ use record::Item;
 /// The first bytes of a segment and of a log of definitions, the version included.
 pub(crate) const MAGIC: [u8; 8] = *b"UNLJRNL\x01";
 
+/// Bytes before the first record of a segment: [`MAGIC`], the number of the segment before, and how
+/// many bytes of that one count. A record whose writing failed may stand whole behind them; it was
+/// never visible, and another one may have taken its place.
+pub(crate) const SEGMENT_HEADER: usize = 24;
+const PREVIOUS_NUMBER: usize = 8;
+const PREVIOUS_BYTES: usize = 12;
+const CHECKSUM: usize = 20;
+
+/// The first bytes of a segment.
+pub(crate) fn segment_header(previous: u32, previous_bytes: u64) -> [u8; SEGMENT_HEADER] {
+    let mut header = [0; SEGMENT_HEADER];
+    header[..PREVIOUS_NUMBER].copy_from_slice(&MAGIC);
+    header[PREVIOUS_NUMBER..PREVIOUS_BYTES].copy_from_slice(&previous.to_le_bytes());
+    header[PREVIOUS_BYTES..CHECKSUM].copy_from_slice(&previous_bytes.to_le_bytes());
+    let checksum = crc32c::crc32c(&header[..CHECKSUM]);
+    header[CHECKSUM..].copy_from_slice(&checksum.to_le_bytes());
+    header
+}
+
+/// What a segment says of the one before: its number, and how many bytes of it count.
+pub(crate) fn previous_segment(header: &[u8; SEGMENT_HEADER]) -> Option<(u32, u64)> {
+    let (told, checksum) = header.split_at(CHECKSUM);
+    if checksum != crc32c::crc32c(told).to_le_bytes() {
+        return None;
+    }
+    let (number, bytes) = told.strip_prefix(&MAGIC)?.split_first_chunk()?;
+    Some((u32::from_le_bytes(*number), u64::from_le_bytes(*bytes.first_chunk()?)))
+}
+
 /// Reads the file as a journal, for nothing: what a fuzzer calls. Answers the records and samples
 /// that it found.
 #[doc(hidden)]
 pub fn inspect(bytes: &[u8]) -> (usize, usize) {
     let (mut records, mut samples) = (0, 0);
-    for item in record::Records::new(bytes, MAGIC.len()) {
+    for item in record::Records::new(bytes, SEGMENT_HEADER) {
         if let Item::Record(payload) = item {
             records += 1;
             match payload.split_first() {

@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use hashbrown::HashMap;
 use parking_lot::Mutex;
 
 use super::row::{ChunkRef, ROWS_MAX};
@@ -148,11 +147,9 @@ impl ChunkFile {
 }
 
 /// The chunk files of a shard, as a query sees them.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct ChunkFiles {
     files: Arc<[Arc<ChunkFile>]>,
-    /// Predecessors of chunks whose own reference leads to a damaged one.
-    mends: Arc<HashMap<ChunkRef, ChunkRef>>,
 }
 
 /// A chunk of a mapped file.
@@ -179,10 +176,6 @@ impl MappedChunk {
 }
 
 impl ChunkFiles {
-    pub(crate) fn new(files: Vec<Arc<ChunkFile>>, mends: HashMap<ChunkRef, ChunkRef>) -> Self {
-        ChunkFiles { files: files.into(), mends: Arc::new(mends) }
-    }
-
     pub(crate) fn files(&self) -> &[Arc<ChunkFile>] {
         &self.files
     }
@@ -190,13 +183,13 @@ impl ChunkFiles {
     /// These and one more.
     pub(crate) fn with(&self, file: Arc<ChunkFile>) -> Self {
         let files = self.files.iter().cloned().chain([file]).collect();
-        ChunkFiles { files, mends: self.mends.clone() }
+        ChunkFiles { files }
     }
 
     /// Those for which `keep` says so.
     pub(crate) fn retain(&self, keep: impl Fn(&ChunkFile) -> bool) -> Self {
         let files: Arc<[_]> = self.files.iter().filter(|file| keep(file)).cloned().collect();
-        ChunkFiles { files, mends: self.mends.clone() }
+        ChunkFiles { files }
     }
 
     /// The chunk at a place; `None` if its file is gone.
@@ -244,7 +237,7 @@ impl ChunkFiles {
             if chunk.header.max_time < from {
                 break;
             }
-            let before = self.mends.get(&at).copied().unwrap_or(chunk.header.previous);
+            let before = chunk.header.previous;
             // A chain only leads back: damage must not make it a circle.
             at = if before < at { before } else { ChunkRef::NONE };
             chunks.push(chunk);

@@ -5,7 +5,7 @@
 
 use super::shard::Limits;
 use crate::disk::File;
-use crate::journal::{MAGIC, definition, record};
+use crate::journal::{MAGIC, definition, record, segment_header};
 use crate::{Error, Labels};
 
 /// A finished segment.
@@ -74,10 +74,10 @@ impl Log {
         }
     }
 
-    fn create(&mut self, path: String) -> Result<Active, Error> {
+    fn create(&mut self, path: String, header: &[u8]) -> Result<Active, Error> {
         let context = |error| Error::io(path.as_str(), error);
         let mut file = self.limits.disk.create(&path).map_err(context)?;
-        file.append(&MAGIC).map_err(context)?;
+        file.append(header).map_err(context)?;
         self.new_files = true;
         Ok(Active { file, path, dirty: true })
     }
@@ -89,7 +89,12 @@ impl Log {
             self.end_segment();
         }
         if self.segment.is_none() {
-            self.segment = Some(self.create(segment_path(self.shard, self.number))?);
+            let previous = self.finished.last().map_or((0, 0), |last| (last.number, last.bytes));
+            let header = segment_header(previous.0, previous.1);
+            let created = self.create(segment_path(self.shard, self.number), &header);
+            // Whatever stands there now, another attempt gets another name.
+            self.number += u32::from(created.is_err());
+            self.segment = Some(created?);
         }
         Ok(self.number)
     }
@@ -107,8 +112,12 @@ impl Log {
 
     /// Ends the segment; the next record goes to a new one, in which no series has a base.
     pub(crate) fn end_segment(&mut self) {
+        let bytes = self.segment_bytes();
+        self.end_segment_at(bytes);
+    }
+
+    fn end_segment_at(&mut self, bytes: u64) {
         if let Some(segment) = self.segment.take() {
-            let bytes = segment.file.size();
             self.finished.push(Finished { number: self.number, bytes, synced: !segment.dirty });
             self.number += 1;
         }
@@ -118,10 +127,11 @@ impl Log {
     pub(crate) fn append(&mut self, record: &[u8]) -> Result<(), Error> {
         let segment = self.segment.as_mut().expect("the caller asked for its number");
         segment.dirty = true;
+        let bytes = segment.file.size();
         if let Err(error) = segment.file.append(record) {
             let path = segment.path.clone();
-            // Who knows what stands at its end now: nobody reads on behind it.
-            self.end_segment();
+            // Who knows what stands behind them now: nobody reads it.
+            self.end_segment_at(bytes);
             return Err(Error::io(path, error));
         }
         Ok(())
@@ -139,7 +149,10 @@ impl Log {
         }
         if self.definitions.is_none() {
             let path = definitions_path(self.shard, self.definitions_number);
-            self.definitions = Some(self.create(path)?);
+            let created = self.create(path, &MAGIC);
+            // Whatever stands there now, another attempt gets another name.
+            self.definitions_number += u32::from(created.is_err());
+            self.definitions = Some(created?);
             self.definitions_bytes += MAGIC.len() as u64;
         }
         self.record.clear();
@@ -150,7 +163,12 @@ impl Log {
         record::finish(&mut self.record, begin);
         let log = self.definitions.as_mut().expect("it was just opened");
         log.dirty = true;
-        log.file.append(&self.record).map_err(|error| Error::io(log.path.as_str(), error))?;
+        if let Err(error) = log.file.append(&self.record) {
+            let path = log.path.clone();
+            // Who knows what stands at its end now.
+            self.end_definitions();
+            return Err(Error::io(path, error));
+        }
         self.definitions_bytes += self.record.len() as u64;
         self.defined += self.pending.len() as u64;
         self.pending.clear();
@@ -158,6 +176,15 @@ impl Log {
             self.record = Vec::new();
         }
         Ok(())
+    }
+
+    /// These logs were read at the start. Whether they are durable, nobody knows.
+    pub(crate) fn recovered_definitions(&mut self, numbers: &[u32]) {
+        self.ended_definitions = numbers.to_vec();
+        self.definitions_number = numbers.last().map_or(1, |last| last + 1);
+        self.unsynced =
+            numbers.iter().map(|&number| definitions_path(self.shard, number)).collect();
+        self.new_files = true;
     }
 
     /// Goes on with another log of definitions: those so far can be written anew.

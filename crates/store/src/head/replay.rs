@@ -9,6 +9,7 @@
 //! What is damaged is reported and costs what stands in it; nothing stops the start but a disk that
 //! refuses.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
@@ -16,16 +17,17 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 
 use super::Head;
-use super::chunk_file::{self, ChunkFile, ChunkFiles, Found};
+use super::chunk_file::{self, ChunkFile, Found, Header};
 use super::log::{Finished, definitions_path, segment_path};
 use super::row::{ChunkRef, SHARDS_MAX, Slot};
 use super::shard::{Contents, Shard, chunk_path};
-use crate::chunk::Encoder;
+use crate::chunk::{self, Encoder};
 use crate::db::{Recovery, SeriesId};
 use crate::disk::Bytes;
 use crate::journal::batch::{self, Value};
 use crate::journal::record::{Item, Records};
 use crate::journal::{self, definition};
+use crate::select::Samples;
 use crate::{Error, Labels};
 
 /// Damages that are told one by one.
@@ -116,6 +118,7 @@ impl Head {
                     shard: &mut self.shards[number].lock(),
                     recovery: Recovery::default(),
                     closed_until: Vec::new(),
+                    broken: HashMap::new(),
                     generation: 0,
                 };
                 let result = replay.run();
@@ -146,8 +149,20 @@ struct Replay<'a> {
     recovery: Recovery,
     /// By row: the last time in a closed chunk.
     closed_until: Vec<i64>,
+    /// By row: chains with a gap.
+    broken: HashMap<u32, Broken>,
     /// The highest that was seen.
     generation: u32,
+}
+
+/// A series whose chunks have a gap: behind a damage, or where the loss of power took an earlier
+/// chunk and left a later one. Chunks and journal together are written anew.
+#[derive(Default)]
+struct Broken {
+    /// Those behind the gap.
+    chunks: Vec<ChunkRef>,
+    /// What the journal has of the time since the gap.
+    samples: BTreeMap<i64, u64>,
 }
 
 impl Replay<'_> {
@@ -158,22 +173,27 @@ impl Replay<'_> {
             self.shard.log.definitions_bytes += bytes.len() as u64;
             self.define(&path, &bytes);
         }
-        self.shard.log.ended_definitions.clone_from(&self.files.definitions);
-        self.shard.log.definitions_number = self.files.definitions.last().map_or(1, |n| n + 1);
+        self.shard.log.recovered_definitions(&self.files.definitions);
         self.closed_until = vec![i64::MIN; self.shard.rows.len() as usize];
         self.chunks()?;
-        for &number in &self.files.segments {
+        for (at, &number) in self.files.segments.iter().enumerate() {
             let path = segment_path(self.shard.number, number);
             let bytes = self.read(&path, &journal::MAGIC)?;
-            let length = bytes.as_ref().map_or(0, |bytes| bytes.len() as u64);
+            let mut length = bytes.as_ref().map_or(0, |bytes| bytes.len() as u64);
+            // The one that was begun behind it tells how much of it counts.
+            let mut later = self.files.segments[at + 1..].iter();
+            let told =
+                later.find_map(|&later| self.previous(later).filter(|told| told.0 == number));
+            length = told.map_or(length, |(_, bytes)| length.min(bytes));
             // Nobody knows how much of it is durable: the next sync sees to it.
             let finished = Finished { number, bytes: length, synced: false };
             self.shard.log.finished.push(finished);
             self.shard.log.number = number + 1;
             if let Some(bytes) = bytes {
-                self.segment(&path, number, &bytes)?;
+                self.segment(&path, number, &bytes[..length as usize])?;
             }
         }
+        self.repair()?;
         self.shard.flush_replayed()?;
         self.finish()
     }
@@ -186,7 +206,8 @@ impl Replay<'_> {
         if bytes.starts_with(magic) {
             return Ok(Some(bytes));
         }
-        if magic.starts_with(&bytes[..bytes.len().min(8)]) {
+        let good = bytes.iter().zip(magic).take_while(|(a, b)| a == b).count();
+        if bytes.len() < journal::SEGMENT_HEADER || bytes[good..].iter().all(|&byte| byte == 0) {
             // The end came between the file and its first bytes.
             self.recovery.torn += u64::from(!bytes.is_empty());
         } else {
@@ -197,6 +218,14 @@ impl Replay<'_> {
             });
         }
         Ok(None)
+    }
+
+    /// What a segment says of the length of the one before, if it says so.
+    fn previous(&self, number: u32) -> Option<(u32, u64)> {
+        let mut header = [0; journal::SEGMENT_HEADER];
+        let path = segment_path(self.shard.number, number);
+        self.shard.limits.disk.read_at(&path, 0, &mut header).ok()?;
+        journal::previous_segment(&header)
     }
 
     fn torn_or_damaged(&mut self, path: &str, offset: usize, length: usize, last: bool) {
@@ -232,55 +261,84 @@ impl Replay<'_> {
     }
 
     fn chunks(&mut self) -> Result<(), Error> {
-        let start = self.head.start.load(Ordering::Acquire);
-        let mut mends = HashMap::new();
-        let mut files = Vec::new();
-        let first = self.files.chunks.first().copied().unwrap_or(0);
         for &number in &self.files.chunks {
             let path = chunk_path(self.shard.number, number);
-            let (mut latest, mut chunks) = (i64::MIN, 0);
+            let disk = self.shard.limits.disk.clone();
+            let file = Arc::new(ChunkFile::new(disk, path.clone(), number));
+            self.shard.files = self.shard.files.with(file);
+            let mut contents = Contents { number, latest: i64::MIN, chunks: 0, bytes: 0 };
             let bytes = self.read(&path, &chunk_file::MAGIC)?;
+            contents.bytes = bytes.as_ref().map_or(0, |bytes| bytes.len() as u64);
             for found in bytes.iter().flat_map(|bytes| chunk_file::scan(bytes)) {
-                let (offset, header) = match found {
-                    Found::Chunk(offset, header) => (offset, header),
+                match found {
+                    Found::Chunk(offset, header) => {
+                        contents.latest = contents.latest.max(header.max_time);
+                        contents.chunks += 1;
+                        self.chunk(ChunkRef::new(number, offset as u32), &header);
+                    }
                     Found::Damage { offset, length, last } => {
                         self.torn_or_damaged(&path, offset, length, last);
-                        continue;
                     }
-                };
-                latest = latest.max(header.max_time);
-                chunks += 1;
-                self.generation = self.generation.max(header.generation);
-                let Some(row) = self.shard.rows.get_mut(header.row) else { continue };
-                let until = self.closed_until.get_mut(header.row as usize);
-                let (true, Some(until)) = (row.alive && row.generation == header.generation, until)
-                else {
-                    continue;
-                };
-                // A chunk whose writing failed may stand there and be written again.
-                if header.max_time < start || header.min_time <= *until {
-                    continue;
                 }
-                let at = ChunkRef::new(number, offset as u32);
-                let before = row.closed != ChunkRef::NONE || header.previous.file() >= first;
-                if header.previous != row.closed && before {
-                    mends.insert(at, row.closed);
-                }
-                row.closed = at;
-                *until = header.max_time;
-                self.head.min_time.fetch_min(header.min_time.max(start), Ordering::Relaxed);
             }
-            let bytes = bytes.map_or(0, |bytes| bytes.len() as u64);
-            self.shard.contents.push(Contents { number, latest, chunks, bytes });
-            let disk = self.shard.limits.disk.clone();
-            files.push(Arc::new(ChunkFile::new(disk, path, number)));
+            self.shard.contents.push(contents);
         }
-        self.shard.files = ChunkFiles::new(files, mends);
+        // Behind some gaps everything was written anew, and that is here.
+        let (files, until) = (&self.shard.files, &self.closed_until);
+        self.broken.retain(|&row, broken| {
+            broken.chunks.retain(|&at| {
+                let chunk = files.chunk(at).ok().flatten();
+                chunk.is_some_and(|chunk| chunk.header().max_time > until[row as usize])
+            });
+            !broken.chunks.is_empty()
+        });
         Ok(())
     }
 
+    /// Links a closed chunk to its row.
+    fn chunk(&mut self, at: ChunkRef, header: &Header) {
+        let start = self.head.start.load(Ordering::Acquire);
+        self.generation = self.generation.max(header.generation);
+        let Some(row) = self.shard.rows.get(header.row) else { return };
+        if !row.alive || row.generation != header.generation || header.max_time < start {
+            return;
+        }
+        let last = row.closed;
+        if header.previous != last && !self.predecessor_is_there(header, last, start) {
+            // What lies between is lost here, and may still be in the journal.
+            self.broken.entry(header.row).or_default().chunks.push(at);
+            return;
+        }
+        // A chunk whose writing failed was written again, with what had come to it since, and one
+        // behind a gap was, with what filled it: the later one holds all, and leads past the other.
+        let Some(row) = self.shard.rows.get_mut(header.row) else { return };
+        row.closed = at;
+        self.closed_until[header.row as usize] = header.max_time;
+        self.head.min_time.fetch_min(header.min_time.max(start), Ordering::Relaxed);
+    }
+
+    /// Whether what a chunk names as the one before it, which isn't the row's last one, is still a
+    /// good one to go on from; or gone with its file, which needs no more.
+    fn predecessor_is_there(&self, header: &Header, last: ChunkRef, start: i64) -> bool {
+        let previous = header.previous;
+        if self.broken.get(&header.row).is_some_and(|broken| broken.chunks.contains(&previous)) {
+            return false;
+        }
+        match self.shard.files.chunk(previous) {
+            _ if previous == ChunkRef::NONE => true,
+            Ok(None) => self.files.chunks.first().is_none_or(|&first| previous.file() < first),
+            Ok(Some(chunk)) => {
+                let found = chunk.header();
+                let same = (found.row, found.generation) == (header.row, header.generation);
+                same && (found.max_time < start
+                    || found.max_time < header.min_time && previous < last)
+            }
+            Err(_) => false,
+        }
+    }
+
     fn segment(&mut self, path: &str, number: u32, bytes: &[u8]) -> Result<(), Error> {
-        for item in Records::new(bytes, journal::MAGIC.len()) {
+        for item in Records::new(bytes, journal::SEGMENT_HEADER) {
             match item {
                 Item::Record([batch::KIND, payload @ ..]) => {
                     let mut result = Ok(());
@@ -335,7 +393,41 @@ impl Replay<'_> {
             return Ok(());
         };
         self.recovery.samples += 1;
+        if !self.broken.is_empty()
+            && let Some(broken) = self.broken.get_mut(&entry.row)
+        {
+            // Of samples of the same time, the first one was taken.
+            broken.samples.entry(entry.timestamp).or_insert(bits);
+            return Ok(());
+        }
         self.shard.replay(entry.row, segment, entry.timestamp, bits)
+    }
+
+    /// Writes series whose chunks have a gap anew from the gap on.
+    fn repair(&mut self) -> Result<(), Error> {
+        let start = self.head.start.load(Ordering::Acquire);
+        for (row, mut broken) in std::mem::take(&mut self.broken) {
+            let mut samples = Samples::default();
+            for &at in &broken.chunks {
+                let Some(chunk) = self.shard.files.chunk(at)? else { continue };
+                let encoding = chunk.header().encoding;
+                if chunk::decode(encoding, chunk.data(), start, i64::MAX, &mut samples).is_err() {
+                    self.recovery.damage(|| "head: a chunk can't be decoded".to_owned());
+                }
+            }
+            let closed = samples.timestamps.into_iter().zip(samples.values);
+            let known = self.closed_until[row as usize];
+            for (time, value) in closed.filter(|&(time, _)| time > known) {
+                broken.samples.insert(time, value.to_bits());
+            }
+            let segment = self.shard.log.number;
+            for (time, bits) in broken.samples {
+                self.shard.replay(row, segment, time, bits)?;
+            }
+            // What came from chunks is in no segment: it must not stay in memory alone.
+            self.shard.close_replayed(row)?;
+        }
+        Ok(())
     }
 
     /// Removes series without samples, and gives the others to the index.

@@ -105,7 +105,7 @@ impl Shard {
             rows: Rows::default(),
             slab: Slab::new(),
             log: Log::new(limits.clone(), number),
-            files: ChunkFiles::new(Vec::new(), hashbrown::HashMap::new()),
+            files: ChunkFiles::default(),
             contents: Vec::new(),
             open_chunks: 0,
             generation: 1,
@@ -273,7 +273,11 @@ impl Shard {
         if row.encoder.count() >= CHUNK_SAMPLES { self.close_replayed(number) } else { Ok(()) }
     }
 
-    fn close_replayed(&mut self, number: u32) -> Result<(), Error> {
+    /// Closes the open chunk of a row, if there is one, as [`Shard::replay`] does.
+    pub(crate) fn close_replayed(&mut self, number: u32) -> Result<(), Error> {
+        if !self.rows.get(number).is_some_and(|row| row.open) {
+            return Ok(());
+        }
         let at = self.encode_chunk(number)?;
         let row = self.rows.get_mut(number).expect("its chunk was just encoded");
         row.close_chunk(&mut self.slab, at);
