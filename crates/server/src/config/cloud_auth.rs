@@ -118,7 +118,7 @@ fn check_uuid(section: &Section, name: &str, report: &mut Report) {
 }
 
 /// 32 hex digits, bare or in groups of 8-4-4-4-12, these also in braces or after `urn:uuid:`.
-fn is_uuid(text: &str) -> bool {
+pub(super) fn is_uuid(text: &str) -> bool {
     let grouped = text
         .strip_prefix("urn:uuid:")
         .or_else(|| text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')))

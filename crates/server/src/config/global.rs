@@ -14,7 +14,7 @@ pub(super) static GLOBAL: Schema = Schema {
     groups: &[&[
         duration("scrape_interval").or_seconds(60),
         duration("scrape_timeout"),
-        texts("scrape_protocols"),
+        texts("scrape_protocols").present(),
         duration("evaluation_interval").or_seconds(60),
         duration("rule_query_offset"),
         path("query_log_file"),

@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::error::{Position, Report};
 use super::node::{Content, Node};
-use super::schema::{Field, Kind, Schema};
+use super::schema::{Field, Kind, Print, Schema};
 use super::section::{Data, Section, Value, enumerate, join};
 use crate::{duration, size};
 
@@ -211,10 +211,8 @@ impl Reader<'_> {
                     Some((item.at, self.text(item, &format!("{path}[{index}]"))?))
                 })
                 .collect(),
-            // go-yaml takes a lone text for a list of one.
-            Content::Scalar { text, .. } => vec![(node.at, text.clone())],
             Content::Null => Vec::new(),
-            Content::Map(_) => {
+            Content::Scalar { .. } | Content::Map(_) => {
                 self.expected(node, path, "a list of texts");
                 Vec::new()
             }
@@ -276,8 +274,12 @@ impl Reader<'_> {
     }
 }
 
-/// What a field holds when the file says null: the zero value. A section is as if it were not there.
+/// What a field holds when the file says null: the zero value. A section, and what can be left open,
+/// is as if it were not there.
 fn null(field: &Field) -> Option<Data> {
+    if matches!(field.print, Print::Present) && !matches!(field.kind, Kind::Text) {
+        return None;
+    }
     Some(match field.kind {
         Kind::Text | Kind::Secret | Kind::Url | Kind::Path | Kind::Choice(_) => {
             Data::Text(String::new())

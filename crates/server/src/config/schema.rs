@@ -90,7 +90,7 @@ pub(super) enum Print {
     /// Unless it is zero.
     NonZero,
     Always,
-    /// A boolean or a section that was said or inherited, even if it is false or empty.
+    /// Whenever it was said or inherited, even if it is false or empty.
     Present,
 }
 

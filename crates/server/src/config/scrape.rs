@@ -25,7 +25,7 @@ const FIELDS: &[Field] = &[
     texts_map("params"),
     duration("scrape_interval"),
     duration("scrape_timeout"),
-    texts("scrape_protocols"),
+    texts("scrape_protocols").present(),
     text("fallback_scrape_protocol"),
     boolean("scrape_native_histograms").present(),
     boolean("always_scrape_classic_histograms").present(),

@@ -1,6 +1,7 @@
 //! What the providers of machines know: their sections, as tables.
 
 use crate::config::address;
+use crate::config::cloud_auth::is_uuid;
 use crate::config::error::Report;
 use crate::config::http_options::{self, TLS};
 use crate::config::schema::{
@@ -8,6 +9,7 @@ use crate::config::schema::{
     texts, unchecked,
 };
 use crate::config::section::{Data, Section};
+use crate::secret::REDACTED;
 
 const fn port() -> Field {
     int("port").or_int(80).always()
@@ -362,6 +364,22 @@ pub(super) static SCALEWAY: Schema = Schema {
             section.require(report, name);
         }
         one_secret_key(section, report);
+        for name in ["project_id", "secret_key"] {
+            // A printed configuration, in which secrets are hidden, is read again.
+            let hidden = section.text(name) == REDACTED;
+            if section.has(name) && !hidden && !is_uuid(section.text(name)) {
+                section.error(report, name, "the value is not a UUID");
+            }
+        }
+        let key = section.text("access_key");
+        let fits = key.len() == 20
+            && key.strip_prefix("SCW").is_some_and(|rest| {
+                rest.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
+            });
+        if !key.is_empty() && !fits {
+            let message = "an access key is SCW and 17 capital letters or digits";
+            section.error(report, "access_key", message);
+        }
         http_options::check(section, report);
     },
 };
