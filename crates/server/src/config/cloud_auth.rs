@@ -38,7 +38,7 @@ pub(super) static AZUREAD: Schema = Schema {
         section("oauth", &OAUTH).present(),
         section("sdk", &SDK).present(),
         section("certificate", &CERTIFICATE).present(),
-        choice("cloud", &["AzureChina", "AzureGovernment", "AzurePublic"]).or("AzurePublic"),
+        choice("cloud", &["AzureChina", "AzureGovernment", "AzurePublic", ""]).or("AzurePublic"),
         text("scope"),
     ]],
     check: check_azuread,

@@ -38,7 +38,7 @@ pub(super) static GLOBAL: Schema = Schema {
 };
 
 /// The names of the validation schemes.
-pub(super) const VALIDATIONS: &[&str] = &["utf8", "legacy"];
+pub(super) const VALIDATIONS: &[&str] = &["utf8", "legacy", ""];
 /// The names of the escaping schemes.
 const ESCAPINGS: &[&str] = &["allow-utf-8", "underscores", "dots", "values"];
 

@@ -16,7 +16,7 @@ pub(super) static TRACING: Schema = Schema {
         boolean("insecure"),
         section("tls_config", &TLS),
         text_map("headers"),
-        choice("compression", &["gzip"]),
+        choice("compression", &["gzip", ""]),
         duration("timeout"),
     ]],
     check: |section, report| {

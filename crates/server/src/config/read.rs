@@ -143,7 +143,11 @@ impl Reader<'_> {
         }
         let message = match closest(&text, words.iter().copied()) {
             Some(word) => format!("unknown value {text:?}, did you mean {word:?}?"),
-            None => format!("unknown value {text:?}, expected {}", enumerate(words, "or")),
+            None => {
+                let known: Vec<&str> =
+                    words.iter().copied().filter(|word| !word.is_empty()).collect();
+                format!("unknown value {text:?}, expected {}", enumerate(&known, "or"))
+            }
         };
         self.report.error(node.at, path, message);
         None
@@ -355,6 +359,7 @@ fn unknown_field(name: &str, schema: &Schema) -> String {
 pub(super) fn closest<'w>(word: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
     let near = word.len().div_ceil(4).min(3);
     words
+        .filter(|candidate| !candidate.is_empty())
         .map(|candidate| (distance(&word.to_lowercase(), candidate), candidate))
         .filter(|(distance, _)| *distance <= near)
         .min_by_key(|(distance, _)| *distance)

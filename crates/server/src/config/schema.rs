@@ -49,7 +49,7 @@ pub(super) enum Kind {
     Float,
     Duration,
     Size,
-    /// One of these words.
+    /// One of these words; the empty one, if it is among them, says nothing.
     Choice(&'static [&'static str]),
     Texts,
     /// Texts that are printed on one line.

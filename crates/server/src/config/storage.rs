@@ -34,7 +34,7 @@ static TSDB: Schema = Schema {
 };
 
 static CHUNK_ENCODING: Schema =
-    Schema { groups: &[&[choice("floats", &["xor", "xor2"])]], check: unchecked };
+    Schema { groups: &[&[choice("floats", &["xor", "xor2", ""])]], check: unchecked };
 
 static RETENTION: Schema = Schema {
     groups: &[&[duration("time"), size("size"), float("percentage")]],
