@@ -104,19 +104,19 @@ impl LabelSet<'_, '_> {
     }
 
     /// Copies labels to the names that the replacement makes of theirs. Names and values are those of
-    /// before the rule; of two labels that end up with one name the later in order stands.
+    /// before the rule; of two labels that end up with one name the one that is visited later stands.
     fn map_names(&mut self, rule: &Rule) {
         let mut buffers = std::mem::take(&mut self.home.buffers);
         buffers.name.clear();
         buffers.value.clear();
         buffers.copies.clear();
-        for (name, value) in self.iter() {
+        self.visit(|name, value| {
             if rule.pattern.captures(name, &mut buffers.captures) {
                 rule.replacement.expand(name, &buffers.captures, &mut buffers.name);
                 buffers.value.push_str(value);
                 buffers.copies.push((buffers.name.len(), buffers.value.len()));
             }
-        }
+        });
         let (mut name_start, mut value_start) = (0, 0);
         for (name_end, value_end) in &buffers.copies {
             self.set(&buffers.name[name_start..*name_end], &buffers.value[value_start..*value_end]);

@@ -33,7 +33,12 @@ pub(super) struct Buffers {
     pub(super) captures: Captures,
 }
 
-type Entry<'a> = (Text<'a>, Text<'a>);
+struct Entry<'a> {
+    name: Text<'a>,
+    value: Text<'a>,
+    /// 0 for what was lent, else the turn in which a rule first wrote the label.
+    turn: u32,
+}
 
 /// A text of the input, or a piece of the arena.
 #[derive(Clone)]
@@ -69,7 +74,7 @@ impl Scratch {
             .into_iter()
             .map(|_| unreachable!("the list is empty"))
             .collect();
-        LabelSet { entries, home: self, changed: false }
+        LabelSet { entries, home: self, changed: false, turns: 0 }
     }
 
     /// Bytes that the buffers hold on to.
@@ -87,6 +92,8 @@ pub struct LabelSet<'a, 's> {
     entries: Vec<Entry<'a>>,
     pub(super) home: &'s mut Scratch,
     changed: bool,
+    /// How many labels [`LabelSet::set`] has been the first to write.
+    turns: u32,
 }
 
 impl<'a> LabelSet<'a, '_> {
@@ -105,26 +112,25 @@ impl<'a> LabelSet<'a, '_> {
 
     /// Adds or replaces a label by a copy; an empty value removes it.
     pub fn set(&mut self, name: &str, value: &str) {
-        let place = self.find(name);
-        if let Ok(at) = place
-            && self.entries[at].1.get(&self.home.arena) == value
-        {
-            return;
-        }
         if value.is_empty() {
-            if let Ok(at) = place {
-                self.entries.remove(at);
-                self.changed = true;
-            }
-            return;
+            return self.remove(name);
         }
-        self.changed = true;
-        let value = self.keep(value);
-        match place {
-            Ok(at) => self.entries[at].1 = value,
+        match self.find(name) {
+            Ok(at) => {
+                if self.entries[at].turn == 0 {
+                    self.turns += 1;
+                    self.entries[at].turn = self.turns;
+                }
+                if self.entries[at].value.get(&self.home.arena) != value {
+                    self.changed = true;
+                    self.entries[at].value = self.keep(value);
+                }
+            }
             Err(at) => {
-                let name = self.keep(name);
-                self.entries.insert(at, (name, value));
+                self.changed = true;
+                self.turns += 1;
+                let (name, value) = (self.keep(name), self.keep(value));
+                self.entries.insert(at, Entry { name, value, turn: self.turns });
             }
         }
     }
@@ -141,20 +147,36 @@ impl<'a> LabelSet<'a, '_> {
     pub fn retain(&mut self, mut keep: impl FnMut(&str, &str) -> bool) {
         let arena = &self.home.arena;
         let before = self.entries.len();
-        self.entries.retain(|(name, value)| keep(name.get(arena), value.get(arena)));
+        self.entries.retain(|entry| keep(entry.name.get(arena), entry.value.get(arena)));
         self.changed |= self.entries.len() != before;
     }
 
     /// The value of a label; `None` is the same as empty.
     pub fn get(&self, name: &str) -> Option<&str> {
         let at = self.find(name).ok()?;
-        Some(self.entries[at].1.get(&self.home.arena))
+        Some(self.entries[at].value.get(&self.home.arena))
     }
 
     /// The labels in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         let arena = &self.home.arena;
-        self.entries.iter().map(move |(name, value)| (name.get(arena), value.get(arena)))
+        self.entries.iter().map(move |entry| (entry.name.get(arena), entry.value.get(arena)))
+    }
+
+    /// The labels in the order in which Prometheus visits them: what was lent, by name, and then what
+    /// rules wrote, in the order in which they first did.
+    pub(super) fn visit(&self, mut look: impl FnMut(&str, &str)) {
+        let arena = &self.home.arena;
+        let mut turn = 0;
+        loop {
+            for entry in self.entries.iter().filter(|entry| entry.turn == turn) {
+                look(entry.name.get(arena), entry.value.get(arena));
+            }
+            match self.entries.iter().map(|entry| entry.turn).filter(|next| *next > turn).min() {
+                Some(next) => turn = next,
+                None => return,
+            }
+        }
     }
 
     /// How many labels there are.
@@ -182,19 +204,19 @@ impl<'a> LabelSet<'a, '_> {
         // Labels arrive sorted from most sources, so the end is tried first.
         match self.entries.last() {
             None => return Err(0),
-            Some((last, _)) if last.get(arena) < name => return Err(self.entries.len()),
+            Some(last) if last.name.get(arena) < name => return Err(self.entries.len()),
             Some(_) => {}
         }
-        self.entries.binary_search_by(|(candidate, _)| candidate.get(arena).cmp(name))
+        self.entries.binary_search_by(|entry| entry.name.get(arena).cmp(name))
     }
 
     fn place(&mut self, place: Result<usize, usize>, name: Text<'a>, value: Text<'a>) {
         let empty = value.get(&self.home.arena).is_empty();
         match place {
             Ok(at) if empty => drop(self.entries.remove(at)),
-            Ok(at) => self.entries[at].1 = value,
+            Ok(at) => self.entries[at].value = value,
             Err(_) if empty => {}
-            Err(at) => self.entries.insert(at, (name, value)),
+            Err(at) => self.entries.insert(at, Entry { name, value, turn: 0 }),
         }
     }
 
