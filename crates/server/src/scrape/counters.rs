@@ -32,10 +32,6 @@ pub struct Counters {
     pub scrape_pool_exceeded_target_limit: Count,
     /// Scrapes with labels beyond a limit.
     pub scrape_pool_exceeded_label_limits: Count,
-    /// Syncs of pools.
-    pub scrape_pool_syncs: Count,
-    /// Targets that could not be made from what was discovered.
-    pub sync_failed: Count,
     /// Scrapes beyond `sample_limit`.
     pub scrapes_exceeded_sample_limit: Count,
     /// Scrapes beyond `body_size_limit`.
@@ -46,10 +42,6 @@ pub struct Counters {
     pub scrapes_sample_out_of_order: Count,
     /// Samples too old or too far ahead.
     pub scrapes_sample_out_of_bounds: Count,
-    /// Scrapes that followed another one of the same target.
-    pub intervals: Count,
-    /// Nanoseconds between the starts of those and of the ones before, together.
-    pub interval_nanoseconds: Count,
     /// All scrapes.
     pub scrapes: Count,
     /// Those that failed.
@@ -60,4 +52,8 @@ pub struct Counters {
     pub body_bytes: Count,
     /// Bytes of bodies as transferred.
     pub transferred_bytes: Count,
+    /// From the start of scrapes to their last bytes.
+    pub fetch_nanoseconds: Count,
+    /// From the last bytes to the committed batches.
+    pub ingest_nanoseconds: Count,
 }

@@ -12,6 +12,8 @@
 //! metadata    type, help and unit of the families of a target
 //! failure_log one line of JSON for each failed scrape
 //! counters    what scraping counts about itself
+//! intervals   how regularly targets are scraped
+//! observe     all of that in the server's own metrics
 //! status      what the API and the page show
 //! ```
 //! A target may misbehave in any way: its scrape fails with a reason, its `up` is 0, and nothing else
@@ -21,8 +23,10 @@ mod accept;
 mod counters;
 mod failure_log;
 pub mod ingest;
+mod intervals;
 mod known;
 mod metadata;
+mod observe;
 mod pool;
 mod resolve;
 mod schedule;
@@ -54,6 +58,8 @@ use crate::discovery;
 use crate::http_client::{self, Buffers, Client};
 use failure_log::FailureLog;
 use ingest::Ingester;
+use intervals::Intervals;
+use observe::Figures;
 use pool::{Pool, Running};
 use target::Fnv;
 use task::{PoolShared, Settings};
@@ -107,6 +113,7 @@ struct Shared {
     buffers: Arc<Buffers>,
     ingesters: Mutex<Vec<Ingester>>,
     counters: Arc<Counters>,
+    intervals: Intervals,
     seed: AtomicU64,
     multi_threaded: bool,
 }
@@ -147,8 +154,9 @@ struct Wake {
 }
 
 impl Manager {
-    /// Scraping into `db`, with nothing to scrape yet. Must be called within a runtime.
-    pub fn new(db: Arc<Db>, options: Options) -> Self {
+    /// Scraping into `db`, with nothing to scrape yet; what it counts goes into `registry`. Must be
+    /// called within a runtime.
+    pub fn new(db: Arc<Db>, registry: &unladen::Registry, options: Options) -> Self {
         let flavor = tokio::runtime::Handle::current().runtime_flavor();
         let shared = Arc::new(Shared {
             db,
@@ -156,10 +164,17 @@ impl Manager {
             buffers: Buffers::new(options.body_budget),
             ingesters: Mutex::default(),
             counters: Arc::default(),
+            intervals: Intervals::default(),
             seed: AtomicU64::new(0),
             multi_threaded: flavor == tokio::runtime::RuntimeFlavor::MultiThread,
         });
         let pools = Arc::default();
+        let sources = Arc::default();
+        registry.collect(Figures {
+            shared: shared.clone(),
+            pools: Arc::clone(&pools),
+            sources: Arc::clone(&sources),
+        });
         let wake = Arc::<Wake>::default();
         let coordinator = tokio::spawn(coordinate(
             shared.clone(),
@@ -167,14 +182,7 @@ impl Manager {
             wake.clone(),
             options.sync_interval,
         ));
-        Manager {
-            shared,
-            pools,
-            departing: Mutex::default(),
-            sources: Arc::default(),
-            wake,
-            coordinator,
-        }
+        Manager { shared, pools, departing: Mutex::default(), sources, wake, coordinator }
     }
 
     /// Makes `config` what is scraped. Targets that it keeps go on with their connection, their place
@@ -220,6 +228,8 @@ impl Manager {
                         name: Arc::from(name.as_str()),
                         settings: ArcSwap::from_pointee(settings),
                         forced_error: ArcSwapOption::empty(),
+                        syncs: Count::default(),
+                        sync_failed: Count::default(),
                     })));
                     pools.insert(name.clone(), pool.clone());
                     pool

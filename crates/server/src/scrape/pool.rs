@@ -105,8 +105,8 @@ impl Pool {
                 }
             }
         }
-        shared.counters.sync_failed.add(failed);
-        shared.counters.scrape_pool_syncs.add(1);
+        self.shared.sync_failed.add(failed);
+        self.shared.syncs.add(1);
         let mut state = self.state.lock();
         (state.dropped, state.dropped_count) = (dropped, dropped_count as usize);
         state.invalid = invalid;

@@ -62,6 +62,8 @@ pub struct TargetStatus {
     pub body_bytes: u64,
     /// Bytes of the last body as they were transferred.
     pub transferred_bytes: u64,
+    /// Bytes of what is remembered of the target's lines.
+    pub memory_bytes: u64,
     pub(super) families: Arc<Families>,
 }
 

@@ -56,6 +56,7 @@ pub(super) struct State {
     pub(super) samples_post_relabel: u64,
     pub(super) body_bytes: u64,
     pub(super) transferred_bytes: u64,
+    pub(super) memory_bytes: u64,
 }
 
 /// What becomes of something discovered.
@@ -227,6 +228,7 @@ impl Target {
             samples_post_relabel: state.samples_post_relabel,
             body_bytes: state.body_bytes,
             transferred_bytes: state.transferred_bytes,
+            memory_bytes: state.memory_bytes,
             families: self.families.clone(),
         }
     }

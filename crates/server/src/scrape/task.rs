@@ -14,8 +14,10 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Shared;
 use super::accept;
+use super::counters::Count;
 use super::failure_log::FailureLog;
 use super::ingest::{Body, Counts, Extra, Fault, Report, TargetSeries};
+use super::intervals::Distances;
 use super::schedule::{Schedule, offset};
 use super::status::Health;
 use super::target::Target;
@@ -38,6 +40,9 @@ pub(super) struct PoolShared {
     pub(super) settings: ArcSwap<Settings>,
     /// Why no target of the pool may be scraped.
     pub(super) forced_error: ArcSwapOption<String>,
+    pub(super) syncs: Count,
+    /// Targets that could not be made.
+    pub(super) sync_failed: Count,
 }
 
 /// What a task is to do.
@@ -69,6 +74,7 @@ pub(super) struct Task {
     settings: Arc<Settings>,
     headers: String,
     last_started: Option<Instant>,
+    distances: Arc<Distances>,
 }
 
 /// Why a scrape failed.
@@ -101,6 +107,7 @@ impl Task {
         let settings = pool.settings.load_full();
         let series = TargetSeries::new(target.families.clone());
         Task {
+            distances: shared.intervals.of(target.interval),
             headers: accept::request_headers(&settings.config, target.timeout),
             carry: Carry { series, session: Session::default() },
             target,
@@ -154,21 +161,23 @@ impl Task {
     async fn scrape(&mut self, now_ms: i64) {
         let started = Instant::now();
         if let Some(last) = self.last_started.replace(started) {
-            let apart = u64::try_from((started - last).as_nanos()).unwrap_or(u64::MAX);
-            self.shared.counters.intervals.add(1);
-            self.shared.counters.interval_nanoseconds.add(apart);
+            self.distances.observe(started - last);
         }
         self.adopt_settings();
         let fetched = match self.pool.forced_error.load_full() {
             Some(reason) => Err(Failure::Forced(reason)),
             None => self.fetch().await,
         };
+        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let fetched_at = Instant::now();
+        self.shared.counters.fetch_nanoseconds.add(nanoseconds(fetched_at - started));
         let large = fetched.as_ref().is_ok_and(|answer| answer.body().len() > LARGE_BODY);
         if large && self.shared.multi_threaded {
             tokio::task::block_in_place(|| self.finish(fetched, now_ms, started));
         } else {
             self.finish(fetched, now_ms, started);
         }
+        self.shared.counters.ingest_nanoseconds.add(nanoseconds(fetched_at.elapsed()));
     }
 
     async fn fetch(&mut self) -> Result<Answer, Failure> {
@@ -313,6 +322,7 @@ impl Task {
             state.samples_scraped = counts.scraped;
             state.samples_post_relabel = counts.post_relabel;
             state.body_bytes = answer.map_or(0, |answer| answer.body().len() as u64);
+            state.memory_bytes = self.carry.series.memory_usage() as u64;
             state.transferred_bytes = answer.map_or(0, |answer| answer.transferred() as u64);
         });
         let (job, target) = (&*self.pool.name, &*self.target.shown_url);

@@ -190,6 +190,11 @@ async fn relabelling_drops_and_what_is_no_target_is_named() {
     assert_eq!(pool.invalid.len(), 2);
     assert!(pool.invalid.iter().any(|reason| reason.contains("\"e/f\" is not a valid hostname")));
     assert!(pool.invalid.iter().any(|reason| reason.contains("greater than scrape interval")));
-    assert_eq!(stage.manager.counters().sync_failed.get(), 2);
+    assert_eq!(stage.own("prometheus_target_sync_failed_total{scrape_job=\"a\"}"), Some(2.0));
+    assert_eq!(stage.own("prometheus_target_scrape_pool_targets{scrape_job=\"a\"}"), Some(1.0));
+    assert_eq!(
+        stage.own("prometheus_sd_discovered_targets{name=\"scrape\",config=\"a\"}"),
+        Some(7.0)
+    );
     stage.manager.shutdown().await;
 }

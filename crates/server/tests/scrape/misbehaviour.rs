@@ -98,12 +98,21 @@ async fn each_gives_its_reason_and_the_others_go_on() {
             series.keys().filter(|name| *name != "up" && !name.starts_with("scrape_")).collect();
         assert!(expected.is_empty() || own.is_empty(), "{path} {options}: {own:?}");
     }
-    let counters = stage.manager.counters();
-    assert!(counters.scrapes_sample_duplicate_timestamp.get() > 0);
-    assert!(counters.scrapes_exceeded_sample_limit.get() > 0);
-    assert!(counters.scrapes_exceeded_body_size_limit.get() > 0);
-    assert!(counters.scrape_pool_exceeded_label_limits.get() > 0);
-    assert!(counters.scrape_pool_exceeded_target_limit.get() > 0);
+    for counter in [
+        "scrapes_sample_duplicate_timestamp",
+        "scrapes_exceeded_sample_limit",
+        "scrapes_exceeded_body_size_limit",
+        "scrape_pool_exceeded_label_limits",
+        "scrape_pool_exceeded_target_limit",
+    ] {
+        let value = stage.own(&format!("prometheus_target_{counter}_total"));
+        assert!(value.is_some_and(|value| value > 0.0), "{counter}: {value:?}");
+    }
+    let median = stage
+        .own("prometheus_target_interval_length_seconds{interval=\"400ms\",quantile=\"0.5\"}")
+        .expect("the good target has intervals");
+    assert!((0.3..0.5).contains(&median), "{median}");
+    assert_eq!(stage.registry.check(), [] as [String; 0]);
     assert_eq!(refused.matches("refused").count(), 1, "{refused}");
     stage.manager.shutdown().await;
 }

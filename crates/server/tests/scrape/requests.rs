@@ -22,8 +22,10 @@ fn quick(server: &Server, options: &str) -> String {
         .replace("scrape_timeout: 750ms", "scrape_timeout: 20ms")
 }
 
+type Asked = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
 /// Options, path of the request, and headers with their values; `-` for none.
-const HEADERS: &[(&str, &str, &[(&str, &str)])] = &[
+const HEADERS: &[Asked] = &[
     (
         "",
         "/metrics",

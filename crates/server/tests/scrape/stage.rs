@@ -18,6 +18,7 @@ pub(crate) struct Stage {
     pub(crate) folder: tempfile::TempDir,
     pub(crate) db: Arc<Db>,
     pub(crate) manager: Manager,
+    pub(crate) registry: unladen::Registry,
 }
 
 /// The samples of a series: milliseconds and values.
@@ -30,8 +31,9 @@ impl Stage {
         let now_ms = options.clock.now_ms();
         let (db, _) = Db::open(disk, store::db::Options::default(), now_ms).unwrap();
         let db = Arc::new(db);
-        let manager = Manager::new(db.clone(), options);
-        Stage { folder, db, manager }
+        let registry = unladen::Registry::new();
+        let manager = Manager::new(db.clone(), &registry, options);
+        Stage { folder, db, manager, registry }
     }
 
     pub(crate) fn load(&self, yaml: &str) -> Config {
@@ -57,6 +59,18 @@ impl Stage {
             (target.health != Health::Unknown).then_some(target)
         })
         .await
+    }
+
+    /// A value of the server's own metrics.
+    pub(crate) fn own(&self, series: &str) -> Option<f64> {
+        let body =
+            self.registry.write(unladen::Negotiated::default(), Vec::new(), |mut all, part| {
+                all.extend_from_slice(part);
+                all
+            });
+        let text = String::from_utf8(body).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        line.map(|value| value.parse().unwrap())
     }
 
     /// All series of a job, by labels as text without `job` and `instance`.
