@@ -9,6 +9,7 @@ import { commonLabels, formatSeries } from '../labels.ts';
 import { SeriesName } from '../shell/series-name.tsx';
 import { VirtualRows } from '../shell/virtual-rows.tsx';
 import type { ColoredLine } from './chart.tsx';
+import { arrange, isolated, nextOrder, toggled, type Column, type Order } from './legend-order.ts';
 
 interface Props {
   readonly lines: readonly ColoredLine[];
@@ -18,8 +19,6 @@ interface Props {
   readonly onPoint: (key: string | null) => void;
   readonly onHidden: (hidden: ReadonlySet<string>) => void;
 }
-
-type Column = 'name' | 'min' | 'mean' | 'max' | 'last';
 
 const COLUMNS: readonly { readonly name: Exclude<Column, 'name'>; readonly title: string }[] = [
   { name: 'min', title: 'Min' },
@@ -33,7 +32,7 @@ const TALLEST = 12.5 * ROW;
 const MANY = 20;
 
 export function Legend({ lines, hidden, unit, pointed, onPoint, onHidden }: Props) {
-  const [order, setOrder] = useState<{ column: Column; down: boolean } | null>(null);
+  const [order, setOrder] = useState<Order | null>(null);
   const [filter, setFilter] = useState('');
   const [all, setAll] = useState(false);
   const { common, omit } = useMemo(() => {
@@ -43,15 +42,11 @@ export function Legend({ lines, hidden, unit, pointed, onPoint, onHidden }: Prop
   const rows = useMemo(() => arrange(lines, order, filter), [lines, order, filter]);
 
   const choose = (event: MouseEvent, key: string) => {
-    onHidden(event.ctrlKey || event.metaKey ? toggled(hidden, key) : isolated(lines, hidden, key));
+    const keys = lines.map((line) => line.key);
+    onHidden(event.ctrlKey || event.metaKey ? toggled(hidden, key) : isolated(keys, hidden, key));
   };
-  const sortBy = (column: Column) =>
-    setOrder((old) => {
-      if (old?.column !== column) return { column, down: column !== 'name' };
-      return old.down === (column !== 'name') ? { column, down: !old.down } : null;
-    });
+  const sortBy = (column: Column) => setOrder((old) => nextOrder(old, column));
 
-  const hasCommon = omit.size > 0;
   return (
     <div class="legend" onMouseLeave={() => onPoint(null)}>
       <div class="legend-head">
@@ -77,7 +72,7 @@ export function Legend({ lines, hidden, unit, pointed, onPoint, onHidden }: Prop
           <Sorter key={name} column={name} title={title} order={order} onSort={sortBy} />
         ))}
       </div>
-      {hasCommon && (
+      {omit.size > 0 && (
         <div class="legend-common" title="These labels are the same in all series">
           <span>in all</span> <SeriesName labels={common} />
         </div>
@@ -89,30 +84,17 @@ export function Legend({ lines, hidden, unit, pointed, onPoint, onHidden }: Prop
         label="Series"
         row={(index) => {
           const line = rows[index]!;
-          const off = hidden.has(line.key);
           return (
-            <div role="listitem" key={line.key}>
-              <button
-                class={`legend-row ${off ? 'off' : ''} ${pointed === line.key ? 'pointed' : ''}`}
-                aria-pressed={!off}
-                title={formatSeries(line.labels)}
-                onClick={(event) => choose(event, line.key)}
-                onMouseEnter={() => onPoint(off ? null : line.key)}
-                onFocus={() => onPoint(off ? null : line.key)}
-                onBlur={() => onPoint(null)}
-              >
-                <i
-                  class="swatch"
-                  style={{ background: off ? 'transparent' : line.color, borderColor: line.color }}
-                />
-                <SeriesName labels={line.labels} omit={omit} />
-                {COLUMNS.map(({ name }) => (
-                  <span class="number" key={name}>
-                    {formatValue(line[name], unit)}
-                  </span>
-                ))}
-              </button>
-            </div>
+            <LegendRow
+              key={line.key}
+              line={line}
+              omit={omit}
+              unit={unit}
+              off={hidden.has(line.key)}
+              pointed={pointed === line.key}
+              onPoint={onPoint}
+              onChoose={choose}
+            />
           );
         }}
       />
@@ -126,10 +108,48 @@ export function Legend({ lines, hidden, unit, pointed, onPoint, onHidden }: Prop
   );
 }
 
+interface RowProps {
+  readonly line: ColoredLine;
+  readonly omit: ReadonlySet<string>;
+  readonly unit: Unit;
+  readonly off: boolean;
+  readonly pointed: boolean;
+  readonly onPoint: (key: string | null) => void;
+  readonly onChoose: (event: MouseEvent, key: string) => void;
+}
+
+function LegendRow({ line, omit, unit, off, pointed, onPoint, onChoose }: RowProps) {
+  const point = () => onPoint(off ? null : line.key);
+  return (
+    <div role="listitem">
+      <button
+        class={`legend-row ${off ? 'off' : ''} ${pointed ? 'pointed' : ''}`}
+        aria-pressed={!off}
+        title={formatSeries(line.labels)}
+        onClick={(event) => onChoose(event, line.key)}
+        onMouseEnter={point}
+        onFocus={point}
+        onBlur={() => onPoint(null)}
+      >
+        <i
+          class="swatch"
+          style={{ background: off ? 'transparent' : line.color, borderColor: line.color }}
+        />
+        <SeriesName labels={line.labels} omit={omit} />
+        {COLUMNS.map(({ name }) => (
+          <span class="number" key={name}>
+            {formatValue(line[name], unit)}
+          </span>
+        ))}
+      </button>
+    </div>
+  );
+}
+
 interface SorterProps {
   readonly column: Column;
   readonly title: string;
-  readonly order: { column: Column; down: boolean } | null;
+  readonly order: Order | null;
   readonly onSort: (column: Column) => void;
 }
 
@@ -146,48 +166,4 @@ function Sorter({ column, title, order, onSort }: SorterProps) {
       {mine && <span aria-hidden="true">{order.down ? ' ↓' : ' ↑'}</span>}
     </button>
   );
-}
-
-function arrange(
-  lines: readonly ColoredLine[],
-  order: { column: Column; down: boolean } | null,
-  filter: string,
-): readonly ColoredLine[] {
-  const wanted = filter.trim().toLowerCase();
-  const kept =
-    wanted === ''
-      ? lines
-      : lines.filter((line) => formatSeries(line.labels).toLowerCase().includes(wanted));
-  if (order === null) return kept;
-  const { column, down } = order;
-  const sign = down ? -1 : 1;
-  if (column === 'name') {
-    const names = new Map(kept.map((line) => [line, formatSeries(line.labels)]));
-    return [...kept].sort(
-      (a, b) => sign * names.get(a)!.localeCompare(names.get(b)!, 'en', { numeric: true }),
-    );
-  }
-  // NaN has no place in an order: last, whichever way.
-  return [...kept].sort((a, b) => {
-    if (Number.isNaN(a[column])) return Number.isNaN(b[column]) ? 0 : 1;
-    return Number.isNaN(b[column]) ? -1 : sign * (a[column] - b[column]);
-  });
-}
-
-function toggled(hidden: ReadonlySet<string>, key: string): ReadonlySet<string> {
-  const next = new Set(hidden);
-  if (!next.delete(key)) next.add(key);
-  return next;
-}
-
-/** Only `key`; everything again if it already stands alone. */
-function isolated(
-  lines: readonly ColoredLine[],
-  hidden: ReadonlySet<string>,
-  key: string,
-): ReadonlySet<string> {
-  const alone = !hidden.has(key) && hidden.size === lines.length - 1;
-  return alone
-    ? new Set()
-    : new Set(lines.filter((line) => line.key !== key).map((line) => line.key));
 }

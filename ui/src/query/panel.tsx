@@ -1,22 +1,17 @@
 /** One panel: an expression, what it is asked for, and its answer as a graph or a table. */
-import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { useRefresh } from '../api/use-answer.ts';
-import { longerRange } from '../duration.ts';
 import { rememberExpression, useSettings } from '../settings.ts';
-import { CloseIcon, CopyIcon } from '../shell/icons.tsx';
 import { ALL_SERIES, type PanelState } from '../url-state.ts';
 import { Controls } from './controls.tsx';
-import { Editor, type EditorHandle } from './editor.tsx';
 import { Examples } from './examples.tsx';
 import { GraphView } from './graph-view.tsx';
-import { HistoryMenu } from './history-menu.tsx';
 import { QueryMessages } from './messages.tsx';
+import { PanelBar } from './panel-bar.tsx';
 import { useGraph, useTable } from './run.ts';
 import { Stats } from './stats.tsx';
 import { TableView } from './table-view.tsx';
-
-/** Where the focus would bring up a keyboard over half of the screen. */
-const TOUCH = window.matchMedia('(pointer: coarse)').matches;
+import { useZoom } from './zoom.ts';
 
 interface Props {
   readonly panel: PanelState;
@@ -33,24 +28,19 @@ interface Props {
 
 export function Panel(props: Props) {
   const { panel, number, only, refresh, nudge, onChange } = props;
-  const settings = useSettings();
-  const editor = useRef<EditorHandle>(null);
-  const [draft, setDraft] = useState(panel.expr);
-  const zooms = useRef<{ range: number; end: number | null }[]>([]);
   const graph = useGraph(panel);
   const table = useTable(panel);
   const shown = panel.tab === 'graph' ? graph : table;
   const { reload } = shown;
-  const slow = useSlow(shown.loading);
+  const empty = panel.expr === '';
 
-  useEffect(() => setDraft(panel.expr), [panel.expr]);
-  const moving = panel.expr !== '' && (panel.tab === 'graph' ? panel.end : panel.moment) === null;
+  const moving = !empty && (panel.tab === 'graph' ? panel.end : panel.moment) === null;
   useRefresh(shown, moving ? refresh : 0);
   const nudged = useRef(nudge);
   useEffect(() => {
-    if (nudge !== nudged.current && panel.expr !== '') reload();
+    if (nudge !== nudged.current && !empty) reload();
     nudged.current = nudge;
-  }, [nudge, panel.expr, reload]);
+  }, [nudge, empty, reload]);
 
   const run = (expr: string) => {
     const trimmed = expr.trim();
@@ -59,83 +49,23 @@ export function Panel(props: Props) {
       if (trimmed !== '') reload();
     } else onChange({ expr: trimmed, series: ALL_SERIES });
   };
-  const zoom = useCallback(
-    (start: number, end: number) => {
-      zooms.current.push({ range: panel.range, end: panel.end });
-      const range = Math.max(Math.round(end - start), 1) * 1000;
-      onChange({ range, end: Math.round(end) * 1000 });
-    },
-    [panel.range, panel.end, onChange],
-  );
-  const zoomOut = useCallback(() => {
-    const before = zooms.current.pop();
-    if (before !== undefined) {
-      onChange(before);
-      return;
-    }
-    const range = longerRange(panel.range);
-    // Grows on both sides; a graph that ends now keeps doing so.
-    const end =
-      panel.end === null ? null : Math.min(panel.end + (range - panel.range) / 2, Date.now());
-    onChange({ range, end: end === null ? null : Math.round(end / 1000) * 1000 });
-  }, [panel.range, panel.end, onChange]);
-
   const error = useMemo(
     () => (shown.error?.kind === 'request' ? shown.error.message : null),
     [shown.error],
   );
-  const empty = panel.expr === '';
   return (
     <section class="panel" aria-label={`Panel ${number}`}>
-      <div class="panel-top">
-        <Editor
-          value={panel.expr}
-          error={error}
-          label={`Expression of panel ${number}`}
-          autofocus={empty && only && !TOUCH}
-          onRun={run}
-          onChange={setDraft}
-          handle={editor}
-        />
-        <div class="panel-actions">
-          <HistoryMenu
-            onPick={(expr) => {
-              editor.current?.setText(expr);
-              run(expr);
-            }}
-          />
-          <button
-            class="quiet square"
-            onClick={props.onDuplicate}
-            title="Duplicate this panel"
-            aria-label={`Duplicate panel ${number}`}
-          >
-            <CopyIcon />
-          </button>
-          <button
-            class="quiet square"
-            onClick={props.onRemove}
-            disabled={only && empty}
-            title={only ? 'Clear this panel' : 'Remove this panel'}
-            aria-label={`${only ? 'Clear' : 'Remove'} panel ${number}`}
-          >
-            <CloseIcon />
-          </button>
-          {slow && !empty ? (
-            <button class="button run" onClick={shown.cancel}>
-              Cancel
-            </button>
-          ) : (
-            <button
-              class={`button run ${draft.trim() !== panel.expr ? 'primary' : ''}`}
-              onClick={() => run(editor.current?.text() ?? '')}
-            >
-              Run
-            </button>
-          )}
-        </div>
-        <div class={`progress ${slow && !empty ? 'on' : ''}`} aria-hidden="true" />
-      </div>
+      <PanelBar
+        expr={panel.expr}
+        number={number}
+        only={only}
+        error={error}
+        loading={shown.loading && !empty}
+        onRun={run}
+        onCancel={shown.cancel}
+        onDuplicate={props.onDuplicate}
+        onRemove={props.onRemove}
+      />
       {empty ? (
         <Examples
           onPick={({ expr, stacked }) => {
@@ -144,45 +74,43 @@ export function Panel(props: Props) {
           }}
         />
       ) : (
-        <>
-          <Controls panel={panel} utc={settings.utc} onChange={onChange}>
-            <Stats shown={shown} />
-          </Controls>
-          <QueryMessages shown={shown} expr={panel.expr} onRetry={reload} utc={settings.utc} />
-          <div role="tabpanel" aria-label={panel.tab === 'graph' ? 'Graph' : 'Table'}>
-            {panel.tab === 'graph' ? (
-              <GraphView
-                graph={graph}
-                panel={panel}
-                settings={settings}
-                onZoom={zoom}
-                onZoomOut={zoomOut}
-                onTable={() => onChange({ tab: 'table' })}
-                onSeries={(series) => onChange({ series })}
-              />
-            ) : (
-              <TableView table={table} expr={panel.expr} utc={settings.utc} />
-            )}
-          </div>
-        </>
+        <PanelBody panel={panel} graph={graph} table={table} onChange={onChange} />
       )}
     </section>
   );
 }
 
-/** How long an answer may take before the page makes anything of it, milliseconds. */
-const QUICK = 300;
+interface BodyProps extends Pick<Props, 'panel' | 'onChange'> {
+  readonly graph: ReturnType<typeof useGraph>;
+  readonly table: ReturnType<typeof useTable>;
+}
 
-/** Loading, and for longer than an eye would notice: quick answers must not make anything flash. */
-function useSlow(loading: boolean): boolean {
-  const [slow, setSlow] = useState(false);
-  useEffect(() => {
-    if (!loading) {
-      setSlow(false);
-      return undefined;
-    }
-    const timer = setTimeout(() => setSlow(true), QUICK);
-    return () => clearTimeout(timer);
-  }, [loading]);
-  return slow;
+function PanelBody({ panel, graph, table, onChange }: BodyProps) {
+  const settings = useSettings();
+  const zoom = useZoom(panel, onChange);
+  const onGraph = panel.tab === 'graph';
+  const shown = onGraph ? graph : table;
+  return (
+    <>
+      <Controls panel={panel} utc={settings.utc} onChange={onChange}>
+        <Stats shown={shown} />
+      </Controls>
+      <QueryMessages shown={shown} expr={panel.expr} onRetry={shown.reload} utc={settings.utc} />
+      <div role="tabpanel" aria-label={onGraph ? 'Graph' : 'Table'}>
+        {onGraph ? (
+          <GraphView
+            graph={graph}
+            panel={panel}
+            settings={settings}
+            onZoom={zoom.into}
+            onZoomOut={zoom.out}
+            onTable={() => onChange({ tab: 'table' })}
+            onSeries={(series) => onChange({ series })}
+          />
+        ) : (
+          <TableView table={table} expr={panel.expr} utc={settings.utc} />
+        )}
+      </div>
+    </>
+  );
 }
