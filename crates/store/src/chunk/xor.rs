@@ -488,28 +488,41 @@ impl State<'_> {
         if word >> 63 == 0 {
             return self.bits.skip(used + 1);
         }
-        if word >> 62 == 0b10 {
-            self.bits.skip(used + 2)?;
+        let behind = if word >> 62 == 0b10 {
             if self.leading == NO_WINDOW {
-                return Err(Damage::Field);
+                return Err(self.misfit(used + 2));
             }
+            2
         } else {
-            self.bits.skip(used + 13)?;
             let leading = (word >> 57) as u8 & 31;
             let significant = match (word >> 51) as u8 & 63 {
                 0 => 64,
                 some => some,
             };
             if leading + significant > 64 {
-                return Err(Damage::Field);
+                return Err(self.misfit(used + 13));
             }
             self.leading = leading;
             self.trailing = 64 - leading - significant;
-        }
-        let significant = 64 - self.leading - self.trailing;
-        let xor = self.bits.read(u32::from(significant))?;
+            13
+        };
+        let significant = 64 - u32::from(self.leading) - u32::from(self.trailing);
+        let xor = if used + behind + significant <= 57 {
+            // The word has them all: one read for a whole sample.
+            self.bits.skip(used + behind + significant)?;
+            word << behind >> (64 - significant)
+        } else {
+            self.bits.skip(used + behind)?;
+            self.bits.read(significant)?
+        };
         self.value ^= xor << self.trailing;
         Ok(())
+    }
+
+    /// Fields that were read behind the end may be anything.
+    #[cold]
+    fn misfit(&self, bits: u32) -> Damage {
+        if self.bits.left() < bits as usize { Damage::Short } else { Damage::Field }
     }
 }
 
