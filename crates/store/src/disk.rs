@@ -9,7 +9,7 @@ use std::io;
 use std::ops::Deref;
 use std::sync::Arc;
 
-pub use directory::{Directory, Lock};
+pub use directory::Directory;
 
 /// Bytes of a file that stay readable as long as somebody holds them, also after the file is removed.
 pub type Bytes = Arc<dyn Deref<Target = [u8]> + Send + Sync>;

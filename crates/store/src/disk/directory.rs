@@ -40,28 +40,6 @@ impl Directory {
         &self.root
     }
 
-    /// Takes the exclusive lock of the directory: the file `lock`, as Prometheus takes it, so that
-    /// the two exclude each other. Held until the answer is dropped, released by the death of the
-    /// process; the file itself stays.
-    ///
-    /// # Errors
-    /// `WouldBlock` when another process holds it; anything else when the file cannot be opened.
-    pub fn lock(&self) -> io::Result<Lock> {
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(self.root.join("lock"))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Lock { _file: file }),
-            Err(fs::TryLockError::WouldBlock) => Err(io::Error::new(
-                io::ErrorKind::WouldBlock,
-                format!("{} is in use by another process", self.root.display()),
-            )),
-            Err(fs::TryLockError::Error(error)) => Err(error),
-        }
-    }
-
     fn resolve(&self, path: &str) -> io::Result<PathBuf> {
         let relative = Path::new(path);
         let stays = relative
@@ -75,12 +53,6 @@ impl Directory {
         }
         Ok(self.root.join(relative))
     }
-}
-
-/// The exclusive lock of a directory, released when dropped.
-#[derive(Debug)]
-pub struct Lock {
-    _file: fs::File,
 }
 
 impl Disk for Directory {
@@ -153,7 +125,18 @@ impl Disk for Directory {
     }
 
     fn lock(&self) -> io::Result<Held> {
-        Ok(Box::new(Directory::lock(self)?))
+        // The file that Prometheus locks, in the same way: the two exclude each other. The lock goes
+        // with the open file, so with the process; the file stays.
+        let path = self.root.join("lock");
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Box::new(file)),
+            Err(fs::TryLockError::WouldBlock) => Err(io::Error::new(
+                io::ErrorKind::WouldBlock,
+                format!("{} is in use by another process", self.root.display()),
+            )),
+            Err(fs::TryLockError::Error(error)) => Err(error),
+        }
     }
 }
 
@@ -259,7 +242,7 @@ mod tests {
     fn the_lock_excludes_a_second_holder() {
         let (root, disk) = scratch("lock");
         let lock = disk.lock().unwrap();
-        assert_eq!(disk.lock().unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(disk.lock().err().unwrap().kind(), io::ErrorKind::WouldBlock);
         drop(lock);
         disk.lock().unwrap();
         fs::remove_dir_all(root).unwrap();

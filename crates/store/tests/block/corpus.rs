@@ -7,7 +7,7 @@ use std::sync::Arc;
 use store::block::{Block, BlockWriter, ChunkData, Meta};
 use store::chunk::{Encoder, Encoding};
 use store::disk::Directory;
-use store::{Labels, Matcher, Samples, Series};
+use store::{Disk, Labels, Matcher, Samples, Series};
 use testkit::random::Random;
 use ulid::Ulid;
 
@@ -106,22 +106,34 @@ pub(crate) fn chunks(samples: &BTreeMap<i64, u64>, most: usize) -> Vec<(i64, i64
 
 /// Writes the model as a block over `from..to`.
 pub(crate) fn write(
-    disk: &Directory,
+    disk: &dyn Disk,
+    model: &Model,
+    ulid: Ulid,
+    range: (i64, i64),
+    segment_bytes: u64,
+) -> Meta {
+    let written = try_write(disk, model, ulid, range, segment_bytes).unwrap();
+    written.expect("the model holds series")
+}
+
+/// As [`write`], on a disk that may fail.
+pub(crate) fn try_write(
+    disk: &dyn Disk,
     model: &Model,
     ulid: Ulid,
     (from, to): (i64, i64),
     segment_bytes: u64,
-) -> Meta {
+) -> Result<Option<Meta>, store::Error> {
     let meta = Meta::of_head(ulid, from, to);
-    let mut writer = BlockWriter::with_segment_size(disk, meta, segment_bytes).unwrap();
+    let mut writer = BlockWriter::with_segment_size(disk, meta, segment_bytes)?;
     for (labels, samples) in model {
-        writer.series(labels).unwrap();
+        writer.series(labels)?;
         for (min_time, max_time, bytes) in chunks(samples, 120) {
             let chunk = ChunkData { min_time, max_time, encoding: Encoding::XOR, bytes: &bytes };
-            writer.chunk(&chunk).unwrap();
+            writer.chunk(&chunk)?;
         }
     }
-    writer.finish().unwrap().expect("the model holds series")
+    writer.finish()
 }
 
 /// What the model answers.
