@@ -55,8 +55,8 @@ const theme = EditorView.theme({
     boxShadow: 'var(--shadow)',
     overflow: 'hidden',
   },
-  '.cm-tooltip.cm-tooltip-below': { marginTop: '9px' },
-  '.cm-tooltip.cm-tooltip-above': { marginBottom: '9px' },
+  '.cm-tooltip.cm-tooltip-below': { marginTop: '12px' },
+  '.cm-tooltip.cm-tooltip-above': { marginBottom: '12px' },
   '.cm-tooltip.cm-tooltip-autocomplete > ul': {
     fontFamily: 'var(--mono)',
     fontSize: '12.5px',
