@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use store::pattern::Captures;
+
 use super::labels::LabelSet;
 use super::rule::{Action, Rule};
 
@@ -9,15 +11,20 @@ impl LabelSet<'_, '_> {
     /// Applies the rules in order and says whether the set is kept. After a rule has dropped it, the
     /// set holds what the rules before made of it.
     ///
-    /// Growth: allocates when its buffers are smaller than for any set before, and not otherwise.
+    /// Growth: allocates when its buffers are smaller than for any set before, and when a place in the
+    /// list has another rule than with the set before; not otherwise.
     pub fn apply(&mut self, rules: &[Rule]) -> bool {
-        rules.iter().all(|rule| self.apply_one(rule))
+        let captures = &mut self.home.buffers.captures;
+        if captures.len() < rules.len() {
+            captures.resize_with(rules.len(), Captures::default);
+        }
+        rules.iter().enumerate().all(|(at, rule)| self.apply_one(rule, at))
     }
 
-    fn apply_one(&mut self, rule: &Rule) -> bool {
+    fn apply_one(&mut self, rule: &Rule, at: usize) -> bool {
         match rule.action {
             Action::LabelMap => {
-                self.map_names(rule);
+                self.map_names(rule, at);
                 return true;
             }
             Action::LabelDrop => {
@@ -33,7 +40,7 @@ impl LabelSet<'_, '_> {
         // The buffer leaves its place while labels are read into it and written from it.
         let mut joined = std::mem::take(&mut self.home.buffers.joined);
         self.join(rule, &mut joined);
-        let keep = self.apply_to_value(rule, &joined);
+        let keep = self.apply_to_value(rule, at, &joined);
         self.home.buffers.joined = joined;
         keep
     }
@@ -49,13 +56,13 @@ impl LabelSet<'_, '_> {
         }
     }
 
-    fn apply_to_value(&mut self, rule: &Rule, joined: &str) -> bool {
+    fn apply_to_value(&mut self, rule: &Rule, at: usize, joined: &str) -> bool {
         match rule.action {
             Action::Keep => return rule.pattern.is_match(joined),
             Action::Drop => return !rule.pattern.is_match(joined),
             Action::KeepEqual => return self.get(&rule.target_label).unwrap_or("") == joined,
             Action::DropEqual => return self.get(&rule.target_label).unwrap_or("") != joined,
-            Action::Replace => self.replace(rule, joined),
+            Action::Replace => self.replace(rule, at, joined),
             Action::HashMod => {
                 let hash = md5::compute(joined.as_bytes());
                 let low = u64::from_be_bytes(hash.0[8..].try_into().expect("eight of sixteen"));
@@ -77,18 +84,18 @@ impl LabelSet<'_, '_> {
         true
     }
 
-    fn replace(&mut self, rule: &Rule, joined: &str) {
+    fn replace(&mut self, rule: &Rule, at: usize, joined: &str) {
         if let Some(constant) = rule.constant.as_deref().filter(|_| joined.is_empty()) {
             self.set(&rule.target_label, constant);
             return;
         }
         let mut buffers = std::mem::take(&mut self.home.buffers);
-        if rule.pattern.captures(joined, &mut buffers.captures) {
+        if rule.pattern.captures(joined, &mut buffers.captures[at]) {
             buffers.name.clear();
-            rule.target.expand(joined, &buffers.captures, &mut buffers.name);
+            rule.target.expand(joined, &buffers.captures[at], &mut buffers.name);
             if rule.validation.is_label_name(&buffers.name) {
                 buffers.value.clear();
-                rule.replacement.expand(joined, &buffers.captures, &mut buffers.value);
+                rule.replacement.expand(joined, &buffers.captures[at], &mut buffers.value);
                 self.set(&buffers.name, &buffers.value);
             }
         }
@@ -105,14 +112,14 @@ impl LabelSet<'_, '_> {
 
     /// Copies labels to the names that the replacement makes of theirs. Names and values are those of
     /// before the rule; of two labels that end up with one name the one that is visited later stands.
-    fn map_names(&mut self, rule: &Rule) {
+    fn map_names(&mut self, rule: &Rule, at: usize) {
         let mut buffers = std::mem::take(&mut self.home.buffers);
         buffers.name.clear();
         buffers.value.clear();
         buffers.copies.clear();
         self.visit(|name, value| {
-            if rule.pattern.captures(name, &mut buffers.captures) {
-                rule.replacement.expand(name, &buffers.captures, &mut buffers.name);
+            if rule.pattern.captures(name, &mut buffers.captures[at]) {
+                rule.replacement.expand(name, &buffers.captures[at], &mut buffers.name);
                 buffers.value.push_str(value);
                 buffers.copies.push((buffers.name.len(), buffers.value.len()));
             }

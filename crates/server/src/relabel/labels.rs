@@ -30,7 +30,9 @@ pub(super) struct Buffers {
     pub(super) value: String,
     /// Where each of the names and values that `labelmap` writes ends.
     pub(super) copies: Vec<(usize, usize)>,
-    pub(super) captures: Captures,
+    /// Where each rule's pattern matched, by the rule's place in its list: what matched one pattern can't
+    /// hold another's groups without being allocated anew.
+    pub(super) captures: Vec<Captures>,
 }
 
 struct Entry<'a> {
