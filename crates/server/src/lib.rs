@@ -4,6 +4,7 @@ pub mod config;
 pub mod discovery;
 pub mod duration;
 pub mod http_client;
+pub mod machine;
 pub mod relabel;
 pub mod scrape;
 pub mod secret;
