@@ -5,6 +5,7 @@
 //! `scrape_config_files`, whose jobs inherit the same way; 5. build what the server works with, and note
 //! what it can't do yet.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -183,7 +184,7 @@ fn check_across(root: &Section, validation: NameValidation, report: &mut Report)
 /// Which job stands where.
 #[derive(Default)]
 struct JobNames {
-    seen: Vec<(String, PathBuf, Position)>,
+    seen: HashMap<String, (PathBuf, Position)>,
 }
 
 impl JobNames {
@@ -191,8 +192,8 @@ impl JobNames {
     fn add(&mut self, jobs: &[Section], file: &Path, report: &mut Report) {
         for job in jobs {
             let name = job.text("job_name");
-            match self.seen.iter().find(|(other, _, _)| other == name) {
-                Some((_, first, at)) if !name.is_empty() => {
+            match self.seen.get(name) {
+                Some((first, at)) if !name.is_empty() => {
                     let place = if first == file {
                         format!("on line {}", at.line)
                     } else {
@@ -201,7 +202,10 @@ impl JobNames {
                     let message = format!("the job name {name:?} is already taken {place}");
                     job.error(report, "job_name", message);
                 }
-                _ => self.seen.push((name.to_owned(), file.to_owned(), job.at("job_name"))),
+                _ => {
+                    let place = (file.to_owned(), job.at("job_name"));
+                    self.seen.insert(name.to_owned(), place);
+                }
             }
         }
     }
@@ -256,8 +260,8 @@ fn load_jobs(
     scrape_configs.extend(jobs.iter().map(|job| scrape::build(job, report)));
 }
 
-/// The files that a path means, sorted. `*` stands for any part of the last name, and for no leading
-/// dot less than that; a path without it means itself, if it is there.
+/// The files that a path means, sorted. `*` stands for any characters of the path's last part, a leading
+/// dot included; a path without it means itself, if it is there.
 ///
 /// # Errors
 /// The folder is there and can't be listed.

@@ -6,7 +6,7 @@
 //!
 //! The steps: 1. granit-parser turns text into events; 2. a stack of open collections turns events
 //! into nodes, an alias into a copy of what it names; 3. a finished mapping takes in its merge keys.
-//! Aliases can multiply text and depth, so both are bounded.
+//! Aliases can multiply what stands in the text, in number and depth: both are bounded.
 
 use std::collections::HashMap;
 
@@ -15,8 +15,8 @@ use granit_parser::{Event, Parser, ScalarStyle, Span, Tag};
 
 use super::error::Position;
 
-/// Nodes in a tree, aliases expanded.
-const NODES_MAX: usize = 1_000_000;
+/// Nodes that aliases may add to those that stand in the text.
+const EXPANDED_MAX: usize = 1_000_000;
 /// Collections within collections, aliases expanded.
 const DEPTH_MAX: usize = 255;
 
@@ -102,7 +102,8 @@ struct Builder {
     root: Option<Node>,
     open: Vec<Open>,
     anchors: HashMap<usize, Anchor>,
-    nodes: usize,
+    /// Nodes that aliases have added.
+    expanded: usize,
     /// The key of the current mapping that waits for its value, one for each open mapping.
     keys: Vec<Option<Key>>,
 }
@@ -126,7 +127,6 @@ impl Builder {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let node = Node { at, content: scalar(&text, style, tag.as_deref(), at)? };
-                self.nodes += 1;
                 if anchor != 0 {
                     self.anchors.insert(anchor, Anchor { node: node.clone(), size: 1, height: 0 });
                 }
@@ -147,10 +147,15 @@ impl Builder {
                 let Some(known) = self.anchors.get(&anchor) else {
                     return Err(fault(at, "this alias is within the value that it names"));
                 };
-                self.nodes += known.size;
+                self.expanded += known.size;
                 let height = known.height;
                 // Bounded before the copy is made.
-                self.check_size(at)?;
+                if self.expanded > EXPANDED_MAX {
+                    return Err(fault(
+                        at,
+                        format!("aliases stand for more than {EXPANDED_MAX} values"),
+                    ));
+                }
                 let node = self.anchors[&anchor].node.clone();
                 self.place(node, false, height)
             }
@@ -175,16 +180,7 @@ impl Builder {
         path
     }
 
-    fn check_size(&self, at: Position) -> Result<(), Fault> {
-        if self.nodes > NODES_MAX {
-            return Err(fault(at, format!("the file has more than {NODES_MAX} values")));
-        }
-        Ok(())
-    }
-
     fn start(&mut self, at: Position, content: Content, anchor: usize) -> Result<(), Fault> {
-        self.nodes += 1;
-        self.check_size(at)?;
         if self.open.len() >= DEPTH_MAX {
             return Err(fault(at, format!("values are nested deeper than {DEPTH_MAX}")));
         }
@@ -215,7 +211,6 @@ impl Builder {
     }
 
     fn place(&mut self, node: Node, plain: bool, height: usize) -> Result<(), Fault> {
-        self.check_size(node.at)?;
         if self.open.len() + height > DEPTH_MAX {
             return Err(fault(node.at, format!("values are nested deeper than {DEPTH_MAX}")));
         }
