@@ -44,19 +44,21 @@ pub(crate) fn previous_segment(header: &[u8; SEGMENT_HEADER]) -> Option<(u32, u6
     Some((u32::from_le_bytes(*number), u64::from_le_bytes(*bytes.first_chunk()?)))
 }
 
-/// Reads the file as a journal, for nothing: what a fuzzer calls. Answers the records and samples
-/// that it found.
+/// Reads the bytes as a segment, and as the payload of a record, for nothing: what a fuzzer calls, which
+/// doesn't guess checksums. Answers the records and samples that it found.
 #[doc(hidden)]
 pub fn inspect(bytes: &[u8]) -> (usize, usize) {
     let (mut records, mut samples) = (0, 0);
-    for item in record::Records::new(bytes, SEGMENT_HEADER) {
-        if let Item::Record(payload) = item {
-            records += 1;
-            match payload.split_first() {
-                Some((&batch::KIND, rest)) => drop(batch::decode(rest, |_| samples += 1)),
-                Some((&definition::KIND, rest)) => drop(definition::decode(rest, |_, _, _| ())),
-                _ => {}
-            }
+    let whole = record::Records::new(bytes, SEGMENT_HEADER).filter_map(|item| match item {
+        Item::Record(payload) => Some(payload),
+        Item::Damage { .. } => None,
+    });
+    for (at, payload) in std::iter::once(bytes).chain(whole).enumerate() {
+        records = at;
+        match payload.split_first() {
+            Some((&batch::KIND, rest)) => drop(batch::decode(rest, |_| samples += 1)),
+            Some((&definition::KIND, rest)) => drop(definition::decode(rest, |_, _, _| ())),
+            _ => {}
         }
     }
     (records, samples)
