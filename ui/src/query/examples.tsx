@@ -1,8 +1,11 @@
 /** What an empty panel offers: queries about the server and its machine, each a click from its graph. */
 import { ask } from '../api/client.ts';
-import { useAnswer } from '../api/use-answer.ts';
+import { useAnswer, useRefresh } from '../api/use-answer.ts';
 import { Failure } from '../shell/notice.tsx';
 import { examplesFor, rateWindow } from './example-queries.ts';
+
+/** With fewer metrics than this a server has just begun: it is worth looking again. */
+const YOUNG = 500;
 
 interface Props {
   readonly onPick: (example: { expr: string; stacked: boolean }) => void;
@@ -16,6 +19,9 @@ export function Examples({ onPick }: Props) {
     ]);
     return { have: new Set(names.data), window };
   });
+  const groups = loaded.value === null ? [] : examplesFor(loaded.value.have, loaded.value.window);
+  const young = loaded.value !== null && loaded.value.have.size < YOUNG;
+  useRefresh(loaded, young && groups.length < 3 ? 2_000 : 0);
   if (loaded.value === null) {
     return (
       <div class="empty" aria-busy={loaded.loading}>
@@ -23,8 +29,7 @@ export function Examples({ onPick }: Props) {
       </div>
     );
   }
-  const { have, window } = loaded.value;
-  const groups = examplesFor(have, window);
+  const { have } = loaded.value;
   if (groups.length === 0) {
     return (
       <div class="empty">
@@ -33,11 +38,6 @@ export function Examples({ onPick }: Props) {
             ? 'There are no series yet. The first scrapes take a moment; the targets page shows how they go.'
             : 'Type an expression. The editor completes metric names, labels and functions.'}
         </p>
-        {have.size === 0 && (
-          <button class="button" onClick={loaded.reload}>
-            Look again
-          </button>
-        )}
       </div>
     );
   }

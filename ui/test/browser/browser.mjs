@@ -34,7 +34,8 @@ export async function openPage(browser, url, options = {}) {
   const { failedRequests = false, ...rest } = options;
   const context = await browser.newContext({ viewport: { width: 1360, height: 900 }, ...rest });
   const page = await context.newPage();
-  page.setDefaultTimeout(15_000);
+  // Long enough for a machine that builds something else meanwhile.
+  page.setDefaultTimeout(60_000);
   const faults = [];
   const origin = new URL(url).origin;
   page.on('console', (message) => {
@@ -80,7 +81,7 @@ export function coloredPixels(page, panel = 0) {
 export async function graphDrawn(page, panel = 0) {
   const graph = page.locator('.panel').nth(panel).locator('.u-wrap > canvas');
   await graph.waitFor();
-  for (let tries = 0; tries < 100; tries += 1) {
+  for (let tries = 0; tries < 600; tries += 1) {
     const count = await coloredPixels(page, panel);
     if (count > 100) return count;
     await page.waitForTimeout(50);
@@ -90,7 +91,7 @@ export async function graphDrawn(page, panel = 0) {
 
 /** Waits until the address fulfils a condition, and gives its parameters. */
 export async function paramsWhen(page, condition) {
-  for (let tries = 0; tries < 100; tries += 1) {
+  for (let tries = 0; tries < 600; tries += 1) {
     const params = new URL(page.url()).searchParams;
     if (condition(params)) return params;
     await page.waitForTimeout(50);

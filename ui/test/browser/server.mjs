@@ -57,7 +57,7 @@ async function waitForData(url) {
   });
 }
 
-async function until(what, check, limit = 90_000) {
+async function until(what, check, limit = 120_000) {
   const end = Date.now() + limit;
   let last = '';
   while (Date.now() < end) {

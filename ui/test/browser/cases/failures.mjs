@@ -4,6 +4,7 @@ import { graphDrawn, openPage, paramsWhen, shoot } from '../browser.mjs';
 
 export const cases = [
   { name: 'a server that goes away: message, old graph, recovery', run: goneServer },
+  { name: 'a server without series yet: queries appear as they come', run: young },
   { name: 'refusals and failures name their reason', run: refusals },
   { name: 'an answer slower than the refresh still arrives', run: slowRefresh },
   { name: 'a slow query can be cancelled, a stale one is given up', run: slow },
@@ -94,6 +95,20 @@ async function slowRefresh({ browser, url }) {
   await page.locator('.result-row').first().waitFor();
   await page.getByRole('tab', { name: 'Graph' }).click();
   assert.equal(await page.locator('.u-wrap > canvas').count(), 1, 'the graph is there at once');
+  assert.deepEqual(faults, []);
+  await close();
+}
+
+async function young({ browser, url }) {
+  const { page, faults, close } = await openPage(browser, url);
+  let names = [];
+  await page.route('**/api/v1/label/__name__/values*', (route) =>
+    route.fulfill({ json: { status: 'success', data: names } }),
+  );
+  await page.goto(`${url}/query`);
+  await page.getByText('There are no series yet').waitFor();
+  names = ['up'];
+  await page.getByRole('button', { name: /^Targets up/ }).waitFor();
   assert.deepEqual(faults, []);
   await close();
 }
