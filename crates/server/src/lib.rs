@@ -1,11 +1,19 @@
 //! The binary unladen: scrape, keep, query, look.
 
+mod api;
+mod app;
+pub mod cli;
 pub mod config;
 pub mod discovery;
 pub mod duration;
 pub mod http_client;
+mod log;
 pub mod machine;
+mod metrics;
 pub mod relabel;
 pub mod scrape;
 pub mod secret;
+pub mod serve;
 pub mod size;
+mod time;
+mod web;

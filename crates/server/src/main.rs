@@ -1,6 +1,28 @@
 //! The binary `unladen`.
 
+use std::process::ExitCode;
+
+use server::cli::{self, Command};
+
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-fn main() {}
+#[expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command answers where it was given"
+)]
+fn main() -> ExitCode {
+    match cli::parse(std::env::args().skip(1)) {
+        Ok(Command::Serve(options)) => server::serve::run(*options),
+        Ok(Command::CheckConfig(files)) => server::serve::check_config(&files),
+        Ok(Command::Print(text)) => {
+            print!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(mistake) => {
+            eprintln!("unladen: error: {}", mistake.message);
+            ExitCode::from(mistake.code)
+        }
+    }
+}

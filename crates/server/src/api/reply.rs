@@ -1,0 +1,299 @@
+//! Answers, made on the threads of queries and streamed to the client.
+//!
+//! A job runs on a blocking thread. It either fails, or gives an [`Answer`], which then writes its
+//! body through [`Out`]: a buffer of 64 KiB. What fits into it is sent at once with its length; more
+//! goes out chunk by chunk, and at most [`CHUNKS_AHEAD`] chunks wait for a slow client. When the
+//! client has gone, whatever is written more is dropped.
+
+use std::io::Write;
+
+use crate::web::Body;
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::{HeaderValue, Response, StatusCode, header};
+use tokio::sync::{mpsc, oneshot};
+
+use super::error::ApiError;
+
+/// Bytes that are sent at once.
+const CHUNK: usize = 64 * 1024;
+
+/// Chunks that wait for a client that reads slowly; then the writer waits.
+const CHUNKS_AHEAD: usize = 4;
+
+/// Smaller bodies are not worth compressing.
+const COMPRESS_FROM: usize = 1024;
+
+/// A successful answer: its content type, and how its body is written.
+pub(crate) struct Answer {
+    content_type: HeaderValue,
+    write: Box<dyn FnOnce(&mut Out) + Send>,
+}
+
+impl Answer {
+    /// A body of JSON, written by `write`.
+    pub(crate) fn json(write: impl FnOnce(&mut Out) + Send + 'static) -> Self {
+        Answer::of(HeaderValue::from_static("application/json"), write)
+    }
+
+    /// A body of another type.
+    pub(crate) fn of(
+        content_type: HeaderValue,
+        write: impl FnOnce(&mut Out) + Send + 'static,
+    ) -> Self {
+        Answer { content_type, write: Box::new(write) }
+    }
+}
+
+/// Where a body is written to. Pushing never fails: what a client that has gone would have got is
+/// dropped, and [`Out::is_gone`] says so.
+pub(crate) struct Out {
+    chunk: Vec<u8>,
+    encoder: Option<GzEncoder<Vec<u8>>>,
+    accepts_gzip: bool,
+    state: State,
+    content_type: HeaderValue,
+}
+
+enum State {
+    /// Nothing was sent: the head waits for whether the body is a short one.
+    Waiting(oneshot::Sender<Response<Body>>),
+    /// The head is out, chunks follow.
+    Streaming(mpsc::Sender<Bytes>),
+    /// Nobody listens.
+    Gone,
+}
+
+impl Out {
+    fn new(
+        head: oneshot::Sender<Response<Body>>,
+        content_type: HeaderValue,
+        accepts_gzip: bool,
+    ) -> Self {
+        Out {
+            chunk: Vec::with_capacity(4 * 1024),
+            encoder: None,
+            accepts_gzip,
+            state: State::Waiting(head),
+            content_type,
+        }
+    }
+
+    /// Appends bytes.
+    #[inline]
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+        self.chunk.extend_from_slice(bytes);
+        if self.chunk.len() >= CHUNK {
+            self.flush();
+        }
+    }
+
+    /// Appends text.
+    #[inline]
+    pub(crate) fn text(&mut self, text: &str) {
+        self.bytes(text.as_bytes());
+    }
+
+    /// Whether the client has gone, so that a long loop can end early.
+    pub(crate) fn is_gone(&self) -> bool {
+        matches!(self.state, State::Gone)
+    }
+
+    /// Sends what is there; more follows.
+    #[cold]
+    fn flush(&mut self) {
+        self.start();
+        let bytes = match &mut self.encoder {
+            Some(encoder) => {
+                // Writing to a Vec never fails.
+                let _ = encoder.write_all(&self.chunk);
+                self.chunk.clear();
+                std::mem::take(encoder.get_mut())
+            }
+            None => std::mem::replace(&mut self.chunk, Vec::with_capacity(CHUNK + 1024)),
+        };
+        self.send(bytes);
+    }
+
+    /// Sends the head, because the body is too long to wait for its end.
+    fn start(&mut self) {
+        if !matches!(self.state, State::Waiting(_)) {
+            return;
+        }
+        let (sender, receiver) = mpsc::channel(CHUNKS_AHEAD);
+        if self.accepts_gzip {
+            self.encoder = Some(GzEncoder::new(Vec::new(), Compression::fast()));
+        }
+        let response = self.head(Body::chunks(receiver), self.encoder.is_some());
+        let before = std::mem::replace(&mut self.state, State::Streaming(sender));
+        if let State::Waiting(head) = before
+            && head.send(response).is_err()
+        {
+            self.state = State::Gone;
+        }
+    }
+
+    fn send(&mut self, bytes: Vec<u8>) {
+        if bytes.is_empty() {
+            return;
+        }
+        if let State::Streaming(sender) = &self.state
+            && sender.blocking_send(Bytes::from(bytes)).is_err()
+        {
+            self.state = State::Gone;
+        }
+    }
+
+    /// Sends the rest.
+    fn finish(mut self) {
+        let mut last = std::mem::take(&mut self.chunk);
+        if let State::Waiting(_) = self.state {
+            let compress = self.accepts_gzip && last.len() >= COMPRESS_FROM;
+            if compress {
+                let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+                let _ = encoder.write_all(&last);
+                last = encoder.finish().unwrap_or_default();
+            }
+            let response = self.head(Body::from(last), compress);
+            if let State::Waiting(head) = self.state {
+                // A client that has gone needs no answer.
+                let _ = head.send(response);
+            }
+            return;
+        }
+        if let Some(mut encoder) = self.encoder.take() {
+            let _ = encoder.write_all(&last);
+            last = encoder.finish().unwrap_or_default();
+        }
+        self.send(last);
+    }
+
+    fn head(&self, body: Body, compressed: bool) -> Response<Body> {
+        let mut response = Response::new(body);
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, self.content_type.clone());
+        let vary = HeaderValue::from_static("Accept-Encoding");
+        headers.append(header::VARY, vary);
+        if compressed {
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        response
+    }
+}
+
+/// Whether a request takes gzip.
+pub(crate) fn accepts_gzip(headers: &http::HeaderMap) -> bool {
+    headers
+        .get_all(header::ACCEPT_ENCODING)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|coding| {
+            let mut parts = coding.split(';');
+            parts.next().is_some_and(|name| name.trim().eq_ignore_ascii_case("gzip"))
+                && !parts.any(|part| matches!(part.trim(), "q=0" | "q=0.0" | "q=0.00" | "q=0.000"))
+        })
+}
+
+/// Runs a job on a blocking thread and gives its answer as soon as its head is known. Whoever drops
+/// the future is noticed by the writer at its next chunk.
+pub(crate) async fn run(
+    accepts_gzip: bool,
+    job: impl FnOnce() -> Result<Answer, ApiError> + Send + 'static,
+) -> Response<Body> {
+    run_or(accepts_gzip, ApiError::response, job).await
+}
+
+/// Streams a body that cannot fail.
+pub(crate) async fn stream(
+    accepts_gzip: bool,
+    content_type: HeaderValue,
+    write: impl FnOnce(&mut Out) + Send + 'static,
+) -> Response<Body> {
+    run(accepts_gzip, move || Ok(Answer::of(content_type, write))).await
+}
+
+/// As [`run`], with another way to tell a failure.
+pub(crate) async fn run_or(
+    accepts_gzip: bool,
+    failure: fn(&ApiError) -> Response<Body>,
+    job: impl FnOnce() -> Result<Answer, ApiError> + Send + 'static,
+) -> Response<Body> {
+    let (sender, receiver) = oneshot::channel();
+    tokio::task::spawn_blocking(move || match job() {
+        Ok(answer) => {
+            let mut out = Out::new(sender, answer.content_type, accepts_gzip);
+            (answer.write)(&mut out);
+            out.finish();
+        }
+        Err(error) => {
+            let _ = sender.send(failure(&error));
+        }
+    });
+    receiver.await.unwrap_or_else(|_| {
+        // The job panicked; the panic is in the log.
+        let mut response =
+            Response::new(Body::from("the server failed while it made the answer\n"));
+        *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+        response
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderMap;
+    use http_body_util::BodyExt;
+    use std::io::Read;
+
+    fn answer(size: usize) -> Answer {
+        Answer::json(move |out| {
+            for _ in 0..size / 8 {
+                out.text("01234567");
+            }
+        })
+    }
+
+    #[tokio::test]
+    async fn long_bodies_stream_and_short_ones_have_a_length() {
+        for (size, gzip, streams) in [
+            (0, true, false),
+            (800, true, false),
+            (8000, false, false),
+            (8000, true, false),
+            (1_000_000, false, true),
+            (1_000_000, true, true),
+        ] {
+            let response = run(gzip, move || Ok(answer(size))).await;
+            let compressed = response.headers().contains_key(header::CONTENT_ENCODING);
+            assert_eq!(compressed, gzip && size >= COMPRESS_FROM, "{size}");
+            let body = response.into_body();
+            let exact = hyper::body::Body::size_hint(&body).exact();
+            assert_eq!(exact.is_none(), streams, "{size}");
+            let bytes = body.collect().await.unwrap().to_bytes();
+            let mut text = Vec::new();
+            if compressed {
+                flate2::read::GzDecoder::new(&*bytes).read_to_end(&mut text).unwrap();
+            } else {
+                text = bytes.to_vec();
+            }
+            assert_eq!(text, "01234567".repeat(size / 8).as_bytes());
+        }
+    }
+
+    #[test]
+    fn gzip_is_used_where_it_is_welcome() {
+        for (value, expected) in [
+            ("gzip", true),
+            ("deflate, GZIP;q=0.5", true),
+            ("gzip;q=0", false),
+            ("br", false),
+            ("", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(value));
+            assert_eq!(accepts_gzip(&headers), expected, "{value}");
+        }
+    }
+}
