@@ -15,7 +15,6 @@ use unladen::{Counter, Error, Family, Gauge, Histogram, Kind, Negotiated, Regist
 
 use crate::api::PROMETHEUS_VERSION;
 use crate::app::App;
-use crate::scrape;
 
 /// Upper bounds of the durations of requests, in seconds: those of Prometheus.
 const REQUEST_BOUNDS: [f64; 9] = [0.1, 0.2, 0.4, 1.0, 3.0, 8.0, 20.0, 60.0, 120.0];
@@ -132,12 +131,7 @@ impl Metrics {
     ///
     /// # Errors
     /// A name that stands twice: a fault of ours.
-    pub(crate) fn attach(
-        &self,
-        app: &Arc<App>,
-        db: &Arc<Db>,
-        scraper: &Arc<scrape::Manager>,
-    ) -> Result<(), Error> {
+    pub(crate) fn attach(&self, app: &Arc<App>, db: &Arc<Db>) -> Result<(), Error> {
         let ready = Arc::downgrade(app);
         let corruptions = self.corruptions.clone();
         self.observe(
@@ -152,8 +146,7 @@ impl Metrics {
             Kind::Counter,
             move || corruptions.load(Relaxed) as f64,
         )?;
-        self.attach_store(db)?;
-        self.attach_scraping(scraper)
+        self.attach_store(db)
     }
 
     fn attach_store(&self, db: &Arc<Db>) -> Result<(), Error> {
@@ -240,96 +233,6 @@ impl Metrics {
         Ok(())
     }
 
-    fn attach_scraping(&self, scraper: &Arc<scrape::Manager>) -> Result<(), Error> {
-        type Figure = fn(&scrape::Counters) -> &scrape::Count;
-        let figures: [(&'static str, &'static str, Figure); 16] = [
-            ("prometheus_target_scrape_pools_total", "Pools made.", |c| &c.scrape_pools),
-            ("prometheus_target_scrape_pool_reloads_total", "Reloads of pools.", |c| {
-                &c.scrape_pool_reloads
-            }),
-            (
-                "prometheus_target_scrape_pool_exceeded_target_limit_total",
-                "Syncs of pools that found more targets than target_limit.",
-                |c| &c.scrape_pool_exceeded_target_limit,
-            ),
-            (
-                "prometheus_target_scrape_pool_exceeded_label_limits_total",
-                "Scrapes with labels beyond a limit.",
-                |c| &c.scrape_pool_exceeded_label_limits,
-            ),
-            ("unladen_target_syncs_total", "Syncs of pools.", |c| &c.scrape_pool_syncs),
-            ("unladen_target_sync_failed_total", "Targets that could not be made.", |c| {
-                &c.sync_failed
-            }),
-            (
-                "prometheus_target_scrapes_exceeded_sample_limit_total",
-                "Scrapes beyond sample_limit.",
-                |c| &c.scrapes_exceeded_sample_limit,
-            ),
-            (
-                "prometheus_target_scrapes_exceeded_body_size_limit_total",
-                "Scrapes beyond body_size_limit.",
-                |c| &c.scrapes_exceeded_body_size_limit,
-            ),
-            (
-                "prometheus_target_scrapes_sample_duplicate_timestamp_total",
-                "Samples that repeat a time with another value.",
-                |c| &c.scrapes_sample_duplicate_timestamp,
-            ),
-            (
-                "prometheus_target_scrapes_sample_out_of_order_total",
-                "Samples older than their series' last.",
-                |c| &c.scrapes_sample_out_of_order,
-            ),
-            (
-                "prometheus_target_scrapes_sample_out_of_bounds_total",
-                "Samples too old or too far ahead.",
-                |c| &c.scrapes_sample_out_of_bounds,
-            ),
-            ("unladen_scrapes_total", "Scrapes.", |c| &c.scrapes),
-            ("unladen_scrapes_failed_total", "Scrapes that failed.", |c| &c.scrapes_failed),
-            ("unladen_scrape_samples_total", "Samples scraped.", |c| &c.samples_scraped),
-            ("unladen_scrape_body_bytes_total", "Bytes of bodies, inflated.", |c| &c.body_bytes),
-            ("unladen_scrape_transferred_bytes_total", "Bytes of bodies, transferred.", |c| {
-                &c.transferred_bytes
-            }),
-        ];
-        for (name, help, figure) in figures {
-            let counters = scraper.counters().clone();
-            self.observe(name, help, Kind::Counter, move || figure(&counters).get() as f64)?;
-        }
-        let counters = scraper.counters().clone();
-        self.registry.collect(Summary {
-            name: "prometheus_target_interval_length_seconds",
-            help: "From the start of a scrape to the start of the next.",
-            label: "",
-            parts: move |give: &mut dyn FnMut(&str, f64, f64)| {
-                let seconds = counters.interval_nanoseconds.get() as f64 / 1e9;
-                give("", seconds, counters.intervals.get() as f64);
-            },
-        });
-        type Sources = fn(&crate::discovery::Counters) -> &AtomicU64;
-        let figures: [(&'static str, &'static str, Sources); 4] = [
-            ("prometheus_sd_file_read_errors_total", "Files that could not be read.", |c| {
-                &c.file_read_errors
-            }),
-            ("prometheus_sd_file_watcher_errors_total", "Watches that could not be set.", |c| {
-                &c.file_watcher_errors
-            }),
-            ("prometheus_sd_http_failures_total", "Lists that could not be fetched.", |c| {
-                &c.http_failures
-            }),
-            ("prometheus_sd_updates_total", "Updates from sources of targets.", |c| &c.updates),
-        ];
-        for (name, help, figure) in figures {
-            let counters = scraper.discovery_counters().clone();
-            self.observe(name, help, Kind::Counter, move || {
-                figure(&counters).load(Relaxed) as f64
-            })?;
-        }
-        Ok(())
-    }
-
     fn observe(
         &self,
         name: &'static str,
@@ -338,6 +241,11 @@ impl Metrics {
         figure: impl Fn() -> f64 + Send + Sync + 'static,
     ) -> Result<(), Error> {
         self.registry.observe((name, help), kind, [], move |out| out.record([], figure()))
+    }
+
+    /// The server's own figures, for the parts of it that write theirs.
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.registry
     }
 
     /// Where collectors of the machine's figures are registered.

@@ -199,14 +199,13 @@ async fn live(app: &Arc<App>, commands: mpsc::Receiver<Command>) -> Result<(), F
     let db = open(app).await?;
     let scraper = Arc::new(scrape::Manager::new(
         db.clone(),
+        app.metrics.registry(),
         scrape::Options {
             sync_interval: app.options.discovery_interval,
             ..scrape::Options::default()
         },
     ));
-    app.metrics
-        .attach(app, &db, &scraper)
-        .map_err(|error| Failed::new(format!("internal: {error}")))?;
+    app.metrics.attach(app, &db).map_err(|error| Failed::new(format!("internal: {error}")))?;
     scraper
         .apply(&app.running.load().loaded.config)
         .map_err(|error| Failed { message: error.to_string(), code: 2 })?;
