@@ -108,6 +108,7 @@ impl Metrics {
         };
         metrics.summaries();
         metrics.registry.collect(unladen::process::Process::new());
+        metrics.machine.collect(crate::machine::collector());
         Ok(metrics)
     }
 
@@ -246,11 +247,6 @@ impl Metrics {
     /// The server's own figures, for the parts of it that write theirs.
     pub(crate) fn registry(&self) -> &Registry {
         &self.registry
-    }
-
-    /// Where collectors of the machine's figures are registered.
-    pub(crate) fn machine(&self) -> &Registry {
-        &self.machine
     }
 
     /// Writes the server's figures, or the machine's.
