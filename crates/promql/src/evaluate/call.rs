@@ -181,8 +181,12 @@ impl<'a> Evaluator<'_, 'a> {
             when: range.when,
             range: range.range,
             extension: range.extension,
-            // Notes name the first argument, wherever the range vector stands.
-            span: self.span(ids[0]),
+            // Notes name the first argument, wherever the range vector stands. Of a subquery the place
+            // is not known to Prometheus either, which names the query's first character.
+            span: match self.query().node(ids[0]).kind {
+                Kind::Subquery { .. } => Span::default(),
+                _ => self.span(ids[0]),
+            },
         };
         let vector = boxed(source);
         if name == "absent_over_time" {

@@ -45,36 +45,17 @@ struct Native {
     rival: Option<usize>,
 }
 
-/// The answers, by labels.
-struct Answers<'a> {
+/// The state of one call.
+struct Inquiry<'a> {
     context: &'a Context<'a>,
+    question: &'a Question<'a>,
+    /// Where the vector stands in the query.
+    span: Span,
+    grid: Grid,
+    annotations: Annotations,
+    /// The answer to a histogram and a quantile.
     places: HashMap<(usize, u64), usize>,
-    series: Vec<Held>,
-    steps: usize,
-}
-
-impl Answers<'_> {
-    fn set(
-        &mut self,
-        who: usize,
-        meta: &Meta,
-        label: Option<(&str, f64)>,
-        step: usize,
-        value: f64,
-    ) {
-        let bits = label.map_or(0, |(_, q)| q.to_bits());
-        let place = *self.places.entry((who, bits)).or_insert_with(|| {
-            let mut meta = self.context.without_name(meta);
-            if let Some((name, q)) = label {
-                let mut builder = meta.labels.to_builder();
-                builder.set(name, &quantile_label(q));
-                meta.labels = builder.build();
-            }
-            self.series.push(Held { meta, column: Column::new(self.steps) });
-            self.series.len() - 1
-        });
-        self.series[place].column.set(step, Output::Float(value));
-    }
+    answers: Vec<Held>,
 }
 
 /// A quantile as a label value: as OpenMetrics writes it.
@@ -93,93 +74,140 @@ pub(crate) fn answer(
 ) -> Result<Vec<Held>, QueryError> {
     let mut annotations = Annotations::default();
     let (classics, natives) = split(context, series, span, &mut annotations);
-    let mut answers =
-        Answers { context, places: HashMap::new(), series: Vec::new(), steps: grid.count };
+    let mut inquiry = Inquiry {
+        context,
+        question,
+        span,
+        grid,
+        annotations,
+        places: HashMap::new(),
+        answers: Vec::new(),
+    };
     let mut buckets: Vec<Cumulative> = Vec::new();
+    let mut ambiguous = vec![false; classics.len()];
     for step in 0..grid.count {
         if step % 256 == 0 {
             context.check()?;
         }
-        let mut ambiguous = vec![false; classics.len()];
+        ambiguous.fill(false);
         for (index, native) in natives.iter().enumerate() {
             let Some(Item::Histogram(histogram)) = native.held.column.get(step) else { continue };
-            if let Some(rival) = native.rival {
-                let is_there =
-                    |(_, column): &(f64, Column)| matches!(column.get(step), Some(Item::Float(_)));
-                if classics[rival].buckets.iter().any(is_there) {
-                    let name = name_for_notes(context, &native.held.meta.labels);
-                    super::notes::mixed_classic(&mut annotations, span, name);
-                    ambiguous[rival] = true;
-                    continue;
-                }
-            }
-            let name = name_for_notes(context, &native.held.meta.labels);
-            let mut note = |finding: Option<Finding>| match finding {
-                None => {}
-                Some(Finding::Result) => {
-                    super::notes::quantile_nan(&mut annotations, span, name);
-                }
-                Some(Finding::Skew) => {
-                    super::notes::quantile_skewed(&mut annotations, span, name);
-                }
-                Some(Finding::Excluded) => {
-                    super::notes::fraction_nan(&mut annotations, span, name);
-                }
-            };
             let meta = &native.held.meta;
-            let who = classics.len() + index;
-            match question {
-                Question::Quantiles { values, label } => {
-                    for q in values.iter().map(|values| values[step]) {
-                        let (value, finding) = histogram::quantile(q, histogram);
-                        note(finding);
-                        answers.set(who, meta, label.map(|label| (label, q)), step, value);
-                    }
-                }
-                Question::Fraction(lower, upper) => {
-                    let (value, finding) = histogram::fraction(lower[step], upper[step], histogram);
-                    note(finding);
-                    answers.set(who, meta, None, step, value);
-                }
-            }
-        }
-        for (index, classic) in classics.iter().enumerate().filter(|(i, _)| !ambiguous[*i]) {
-            buckets.clear();
-            buckets.extend(classic.buckets.iter().filter_map(|(upper, column)| {
-                match column.get(step) {
-                    Some(Item::Float(count)) => Some(Cumulative { upper: *upper, count }),
-                    _ => None,
-                }
-            }));
-            if buckets.is_empty() {
+            if let Some(rival) = native.rival
+                && classics[rival].is_present(step)
+            {
+                let name = name_for_notes(context, &meta.labels);
+                super::notes::mixed_classic(&mut inquiry.annotations, span, name);
+                ambiguous[rival] = true;
                 continue;
             }
-            buckets.sort_by(|a, b| a.upper.total_cmp(&b.upper));
-            match question {
-                Question::Quantiles { values, label } => {
-                    for q in values.iter().map(|values| values[step]) {
-                        let mut buckets = buckets.clone();
-                        let (value, repair) = quantile(q, &mut buckets);
-                        if let Some(mut repair) = repair {
-                            repair.times = (grid.time(step), grid.time(step));
-                            let name = name_for_notes(context, &classic.meta.labels);
-                            let text = super::notes::repaired_text(name);
-                            annotations.repaired(span, text, repair);
-                        }
-                        let label = label.map(|label| (label, q));
-                        answers.set(index, &classic.meta, label, step, value);
-                    }
-                }
-                Question::Fraction(lower, upper) => {
-                    let value = fraction(lower[step], upper[step], &mut buckets);
-                    answers.set(index, &classic.meta, None, step, value);
-                }
+            inquiry.ask_native(classics.len() + index, meta, histogram, step);
+        }
+        for (index, classic) in classics.iter().enumerate().filter(|(i, _)| !ambiguous[*i]) {
+            classic.gather(step, &mut buckets);
+            if !buckets.is_empty() {
+                inquiry.ask_classic(index, &classic.meta, &mut buckets, step);
             }
         }
     }
-    let answered = merge_held(answers.series);
-    context.annotate(|all| all.merge(annotations));
-    answered
+    context.annotate(|all| all.merge(inquiry.annotations));
+    merge_held(inquiry.answers)
+}
+
+impl Classic {
+    fn is_present(&self, step: usize) -> bool {
+        self.buckets.iter().any(|(_, column)| matches!(column.get(step), Some(Item::Float(_))))
+    }
+
+    /// The buckets of a step, sorted.
+    fn gather(&self, step: usize, buckets: &mut Vec<Cumulative>) {
+        buckets.clear();
+        buckets.extend(self.buckets.iter().filter_map(|(upper, column)| match column.get(step) {
+            Some(Item::Float(count)) => Some(Cumulative { upper: *upper, count }),
+            _ => None,
+        }));
+        buckets.sort_by(|a, b| a.upper.total_cmp(&b.upper));
+    }
+}
+
+impl Inquiry<'_> {
+    fn ask_native(
+        &mut self,
+        who: usize,
+        meta: &Meta,
+        histogram: &store::FloatHistogram,
+        step: usize,
+    ) {
+        match self.question {
+            Question::Quantiles { values, label } => {
+                for q in values.iter().map(|values| values[step]) {
+                    let (value, finding) = histogram::quantile(q, histogram);
+                    self.note(finding, meta);
+                    self.set(who, meta, label.map(|label| (label, q)), step, value);
+                }
+            }
+            Question::Fraction(lower, upper) => {
+                let (value, finding) = histogram::fraction(lower[step], upper[step], histogram);
+                self.note(finding, meta);
+                self.set(who, meta, None, step, value);
+            }
+        }
+    }
+
+    fn note(&mut self, finding: Option<Finding>, meta: &Meta) {
+        let name = name_for_notes(self.context, &meta.labels);
+        let annotations = &mut self.annotations;
+        match finding {
+            None => {}
+            Some(Finding::Result) => super::notes::quantile_nan(annotations, self.span, name),
+            Some(Finding::Skew) => super::notes::quantile_skewed(annotations, self.span, name),
+            Some(Finding::Excluded) => super::notes::fraction_nan(annotations, self.span, name),
+        }
+    }
+
+    /// The buckets stay repaired from one quantile to the next, so that a repair is told once.
+    fn ask_classic(&mut self, who: usize, meta: &Meta, buckets: &mut Vec<Cumulative>, step: usize) {
+        match self.question {
+            Question::Quantiles { values, label } => {
+                for q in values.iter().map(|values| values[step]) {
+                    let (value, repair) = quantile(q, buckets);
+                    if let Some(mut repair) = repair {
+                        repair.times = (self.grid.time(step), self.grid.time(step));
+                        let name = name_for_notes(self.context, &meta.labels);
+                        let text = super::notes::repaired_text(name);
+                        self.annotations.repaired(self.span, text, repair);
+                    }
+                    self.set(who, meta, label.map(|label| (label, q)), step, value);
+                }
+            }
+            Question::Fraction(lower, upper) => {
+                let value = fraction(lower[step], upper[step], buckets);
+                self.set(who, meta, None, step, value);
+            }
+        }
+    }
+
+    fn set(
+        &mut self,
+        who: usize,
+        meta: &Meta,
+        label: Option<(&str, f64)>,
+        step: usize,
+        value: f64,
+    ) {
+        let bits = label.map_or(0, |(_, q)| q.to_bits());
+        let place = *self.places.entry((who, bits)).or_insert_with(|| {
+            let mut meta = self.context.without_name(meta);
+            if let Some((name, q)) = label {
+                let mut builder = meta.labels.to_builder();
+                builder.set(name, &quantile_label(q));
+                meta.labels = builder.build();
+            }
+            self.answers.push(Held { meta, column: Column::new(self.grid.count) });
+            self.answers.len() - 1
+        });
+        self.answers[place].column.set(step, Output::Float(value));
+    }
 }
 
 /// The metric's name where it is kept until the end.
