@@ -86,8 +86,8 @@ pub struct Recovery {
     pub series: u64,
     /// Samples replayed from the journal.
     pub samples: u64,
-    /// Samples in the journal that no series could be found for, or whose value differs from one in a
-    /// damaged record; those of series that were removed count too.
+    /// Samples in the journal that no series could be found for, or whose value is told by its
+    /// difference from one in a damaged record.
     pub samples_lost: u64,
     /// Bytes of journal and head chunks that were read.
     pub bytes: u64,

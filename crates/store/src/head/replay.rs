@@ -366,11 +366,12 @@ impl Replay<'_> {
     #[inline]
     fn sample(&mut self, segment: u32, entry: batch::Entry) -> Result<(), Error> {
         self.generation = self.generation.max(entry.generation);
+        let start = self.head.start.load(Ordering::Relaxed);
         let row = self.shard.rows.get_mut(entry.row);
         let row = row.filter(|row| row.alive && row.generation == entry.generation);
         let Some(row) = row else {
-            // Of a series that was removed, or whose definition is lost.
-            self.recovery.samples_lost += 1;
+            // Of a series whose definition is lost; one that was removed had nothing since the start.
+            self.recovery.samples_lost += u64::from(entry.timestamp >= start);
             return Ok(());
         };
         let bits = match entry.value {
@@ -383,7 +384,6 @@ impl Replay<'_> {
         };
         let closed_until = self.closed_until[entry.row as usize];
         let known = row.last().map_or(closed_until, |(last, _)| last.max(closed_until));
-        let start = self.head.start.load(Ordering::Relaxed);
         if entry.timestamp < start || entry.timestamp <= known {
             return Ok(());
         }
