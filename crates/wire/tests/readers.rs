@@ -93,6 +93,7 @@ fn text() {
         &[
             ("", &[]),
             ("\n \t\n", &[]),
+            ("# TYPE a\"counter\na 1", &["type a counter", r#"__name__="a" 1.0"#]),
             ("up 1", &[r#"__name__="up" 1.0"#]),
             (":a:b_1 -1.5e3\n", &[r#"__name__=":a:b_1" -1500.0"#]),
             ("up{} NaN 123\n", &[r#"__name__="up" NaN @123"#]),

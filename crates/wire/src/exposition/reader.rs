@@ -195,8 +195,13 @@ impl<'a> Reader<'a> {
             None if self.format == Format::Text => {}
             _ => return false,
         }
-        if let Some(kind) = kind_of_type_line(expected, self.format) {
-            self.kind = kind;
+        if is_type_line(expected) {
+            // Its kind holds for the samples that follow, and the line is short.
+            if matches!(self.read(), Ok(Some(Event::Type { .. }))) {
+                return true;
+            }
+            self.cursor = cursor;
+            return false;
         }
         self.last_line = (cursor.at, end);
         self.cursor.at = end + 1;
@@ -280,14 +285,12 @@ pub(super) enum Line<'a> {
     Sample(&'a str, Reading<'a>),
 }
 
-/// HELP's text may end in any word, and `#TYPE` is a comment, so the line has to be one of TYPE.
-fn kind_of_type_line(line: &[u8], format: Format) -> Option<Kind> {
+/// `# TYPE …`; without a blank before the word it is a comment.
+fn is_type_line(line: &[u8]) -> bool {
     let is_blank = |b: &u8| *b == b' ' || *b == b'\t';
-    let blanks = line.get(1..)?.iter().position(|b| !is_blank(b))?;
-    let rest = line[1 + blanks..].strip_prefix(b"TYPE")?;
-    let is_type = blanks > 0 && rest.first().is_some_and(is_blank);
-    let word = rest.iter().rposition(is_blank)?;
-    is_type.then(|| Kind::from_word(&rest[word + 1..], format)).flatten()
+    let blanks = line.iter().skip(1).take_while(|b| is_blank(b)).count();
+    let rest = line[1 + blanks..].strip_prefix(b"TYPE");
+    blanks > 0 && rest.is_some_and(|rest| rest.first().is_some_and(is_blank))
 }
 
 /// A place in a body, and the tokens both grammars share.

@@ -1,0 +1,118 @@
+//! What holds for every body, whatever stands in it.
+
+use wire::exposition::name::Escaping;
+use wire::exposition::negotiate::Negotiated;
+use wire::exposition::writer::{Buffer, Family, LabelSet, Point, PointExemplar, to_io};
+use wire::exposition::{Event, Format, Kind, Labels, Reader};
+
+type Pairs = Vec<(String, String)>;
+
+/// 1. Reading ends, with events or an error, and nothing panics.
+/// 2. The shortcuts of a scrape that has seen the body before agree with the slow way on every line.
+/// 3. What was read, written and read again is the same.
+pub fn check(body: &[u8], format: Format) {
+    let mut slow = Reader::new(body, format);
+    let mut fast = Reader::new(body, format);
+    while let Some(event) = slow.next() {
+        let Ok(event) = event else {
+            assert_eq!(fast.next(), Some(event), "both refuse");
+            assert!(slow.next().is_none() && fast.next().is_none(), "an error is the end");
+            return;
+        };
+        let by_shortcut = match &event {
+            Event::Sample(sample) => match fast.sample_if(sample.series.as_bytes()) {
+                Some(reading) => {
+                    let (reading, expected) = (reading.unwrap(), sample.reading);
+                    assert_eq!(reading.value.to_bits(), expected.value.to_bits());
+                    assert_eq!(reading.timestamp_ms, expected.timestamp_ms);
+                    assert_eq!(
+                        format!("{:?}", reading.exemplar),
+                        format!("{:?}", expected.exemplar)
+                    );
+                    true
+                }
+                None => false,
+            },
+            _ => fast.comment_if(slow.last_line()),
+        };
+        if !by_shortcut {
+            // Only blanks and empty lines in front are left to the slow way.
+            let rest = &body[fast.offset()..];
+            assert!(format == Format::Text && matches!(rest[0], b' ' | b'\t' | b'\n'));
+            fast.next().unwrap().unwrap();
+        }
+        assert_eq!(fast.offset(), slow.offset());
+        assert_eq!(fast.last_line(), slow.last_line());
+        assert_eq!(fast.kind(), slow.kind());
+        again(&event, format);
+    }
+    assert!(fast.next().is_none());
+}
+
+fn owned(labels: Labels<'_>) -> Pairs {
+    labels.map(|label| (label.name.to_string(), label.value.to_string())).collect()
+}
+
+fn borrowed(pairs: &Pairs) -> Vec<(&str, &str)> {
+    pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
+}
+
+fn again(event: &Event<'_>, format: Format) {
+    let Event::Sample(sample) = event else { return };
+    let pairs = owned(sample.labels());
+    let name = sample.metric_name().to_string();
+    assert_eq!(pairs.iter().filter(|(label, _)| label == "__name__").count(), 1);
+    let mut labels = pairs.clone();
+    labels.retain(|(label, _)| label != "__name__");
+    let exemplar = sample.reading.exemplar.map(|exemplar| (owned(exemplar.labels()), exemplar));
+    let exemplar_pairs = exemplar.as_ref().map(|(pairs, _)| borrowed(pairs)).unwrap_or_default();
+    let labels = borrowed(&labels);
+    let negotiated = Negotiated { format, escaping: Escaping::AllowUtf8 };
+    let mut body = Vec::new();
+    to_io(&mut Buffer::new(), negotiated, &mut body, |out| {
+        // Unknown, so that `le` and `quantile` are written as they were read.
+        out.family(&Family { name: &name, help: "", kind: Kind::Unknown, unit: "" });
+        out.sample(&Point {
+            timestamp_ms: sample.reading.timestamp_ms,
+            exemplar: exemplar.as_ref().map(|(_, exemplar)| PointExemplar {
+                labels: LabelSet::Pairs(&exemplar_pairs),
+                value: exemplar.value,
+                timestamp_ms: exemplar.timestamp_ms,
+            }),
+            ..Point::new(LabelSet::Pairs(&labels), sample.reading.value)
+        });
+    })
+    .unwrap();
+    let read = Reader::new(&body, format).map(|event| event.expect("just written")).last();
+    let Some(Event::Sample(read)) = read else { panic!("no sample") };
+    let sorted = |mut pairs: Pairs| {
+        pairs.sort();
+        pairs
+    };
+    assert_eq!(sorted(owned(read.labels())), sorted(pairs));
+    assert_eq!(same(read.reading.value), same(sample.reading.value));
+    assert!(close(read.reading.timestamp_ms, sample.reading.timestamp_ms));
+    match (read.reading.exemplar, exemplar) {
+        (Some(read), Some((pairs, exemplar))) => {
+            assert_eq!(owned(read.labels()), pairs);
+            assert_eq!(same(read.value), same(exemplar.value));
+            assert!(close(read.timestamp_ms, exemplar.timestamp_ms));
+        }
+        (read, exemplar) => assert!(read.is_none() && exemplar.is_none()),
+    }
+}
+
+/// A negative zero is written without its sign.
+fn same(value: f64) -> u64 {
+    if value == 0.0 { 0 } else { value.to_bits() }
+}
+
+/// OpenMetrics counts in seconds: a float holds a millisecond as long as the time is not too far away.
+fn close(read: Option<i64>, written: Option<i64>) -> bool {
+    match (read, written) {
+        (Some(read), Some(written)) => {
+            read.abs_diff(written) <= 1 + written.unsigned_abs() / (1 << 50)
+        }
+        (read, written) => read == written,
+    }
+}
