@@ -91,6 +91,11 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
+/// What this thread allocated and freed so far: for work that cannot be put into a closure.
+pub fn total() -> Count {
+    COUNT.get()
+}
+
 /// What `work` allocated and freed on this thread.
 pub fn count(work: impl FnOnce()) -> Count {
     let before = COUNT.get();
