@@ -122,11 +122,10 @@ fn with_external<'a>(
 
 /// A failure in plain text, which is what Prometheus answers here.
 pub(super) fn failure(error: &ApiError) -> Response<Body> {
-    let mut response = Response::new(Body::from(format!("{}\n", error.message())));
-    *response.status_mut() = match error.kind() {
+    let status = match error.kind() {
         ErrorKind::BadData => StatusCode::BAD_REQUEST,
         ErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    response
+    crate::web::plain(status, format!("{}\n", error.message()))
 }

@@ -290,9 +290,7 @@ impl Api {
             answer.insert(name, HeaderValue::from_static(value));
         }
         let allowed = &self.app.options.cors_origin;
-        if allowed.as_str() == ".*" {
-            answer.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-        } else if origin.to_str().is_ok_and(|origin| allowed.is_match(origin)) {
+        if origin.to_str().is_ok_and(|origin| allowed.is_match(origin)) {
             answer.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
         }
     }

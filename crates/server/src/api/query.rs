@@ -166,7 +166,14 @@ fn value_type(value: &Value) -> &'static str {
 
 fn write_value(out: &mut Out, value: &Value) {
     match value {
-        Value::Scalar { time, value } => json::point(out, *time, *value),
+        // Scalars alone are never written with an exponent.
+        Value::Scalar { time, value } => {
+            out.text("[");
+            json::seconds(out, *time);
+            out.text(",\"");
+            out.text(wire::number::Buffer::new().plain(*value));
+            out.text("\"]");
+        }
         Value::String { time, value } => {
             out.text("[");
             json::seconds(out, *time);
