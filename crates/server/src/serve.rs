@@ -254,6 +254,13 @@ async fn open(app: &Arc<App>) -> Result<Arc<Db>, Failed> {
     for damage in &recovery.damages {
         tracing::error!("damaged: {damage}");
     }
+    if recovery.foreign_segments > 0 {
+        tracing::warn!(
+            segments = recovery.foreign_segments,
+            "wal/ holds a write-ahead log of Prometheus, which is not read yet: its samples that are \
+             in no block are not shown"
+        );
+    }
     app.metrics.opened(&recovery, begun.elapsed());
     tracing::info!(
         series = recovery.series,

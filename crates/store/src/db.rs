@@ -93,6 +93,8 @@ pub struct Recovery {
     pub bytes: u64,
     /// Blocks opened.
     pub blocks: u64,
+    /// Segments of Prometheus' own write-ahead log in the directory. They are not read.
+    pub foreign_segments: u64,
     /// Files whose end was torn, as a crash leaves it: nothing that was committed stood there.
     pub torn: u64,
     /// Places that were damaged.
@@ -182,6 +184,12 @@ pub(crate) struct Core {
     held: Mutex<Option<Held>>,
 }
 
+/// Segments that a Prometheus left in `wal/`: files with names of digits.
+fn foreign_segments(disk: &dyn Disk) -> Result<u64, Error> {
+    let names = disk.list("wal").map_err(|error| Error::io("wal", error))?;
+    Ok(names.iter().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())).count() as u64)
+}
+
 impl Core {
     pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
         &self.head.limits.disk
@@ -236,6 +244,7 @@ impl Db {
         head.start.store(head_from, Ordering::Release);
         let mut recovery = head.recover()?;
         recovery.blocks = blocks.len() as u64;
+        recovery.foreign_segments = foreign_segments(disk)?;
         for damage in damages {
             recovery.damage(|| damage);
         }

@@ -73,6 +73,13 @@ fn check(section: &mut Section, report: &mut Report) {
             section.error(report, "external_labels", format!("{name:?} is not a valid label name"));
         }
     }
+    if section.has("query_log_file") {
+        report.unsupported(
+            section.at("query_log_file"),
+            section.path_of("query_log_file"),
+            "queries are not logged to a file yet",
+        );
+    }
     check_escaping_name(section, report);
     if section.values.iter().flatten().all(|value| !value.written) {
         section.set("metric_name_escaping_scheme", Data::Text("allow-utf-8".to_owned()));
@@ -168,7 +175,6 @@ pub(super) fn build(section: &Section) -> Global {
         scrape_timeout: section.duration("scrape_timeout"),
         evaluation_interval: section.duration("evaluation_interval"),
         rule_query_offset: section.duration("rule_query_offset"),
-        query_log_file: section.some_text("query_log_file").map(Into::into),
         external_labels: Labels::from_pairs(
             external_labels.iter().map(|(name, value)| (name.as_str(), value.as_str())),
         ),

@@ -34,8 +34,6 @@ pub struct Global {
     pub evaluation_interval: Duration,
     /// How far in the past rules are evaluated.
     pub rule_query_offset: Duration,
-    /// Where every query is logged.
-    pub query_log_file: Option<PathBuf>,
     /// Added to what leaves this server (federation, alerts, remote write). `$NAME` and `${NAME}` are
     /// already replaced from the environment.
     pub external_labels: Labels,
