@@ -195,26 +195,10 @@ pub(super) async fn read_body(
     let limit_error = || Error::too_large(most as u64);
     match head.framing {
         Framing::Empty => Ok(start..start),
+        Framing::Length(length) if length >= most as u64 => Err(limit_error()),
         Framing::Length(length) => {
-            if length >= most as u64 {
-                return Err(limit_error());
-            }
-            let length = length as usize;
-            let end = start + length;
-            while lent.buffer.raw.len() < end {
-                // The promised length is taken in doubling steps: a liar must send what he promises.
-                let missing = end - lent.buffer.raw.len();
-                lent.reserve_raw(missing.min(lent.buffer.raw.len().max(READ_STEP)))?;
-                let read =
-                    fill(stream, lent).await.map_err(|stopped| stopped.in_body(lent, start))?;
-                head.received = lent.buffer.raw.len() - start;
-                if read == 0 {
-                    let had = lent.buffer.raw.len() - start;
-                    return Err(Error::closed(format!(
-                        "connection closed in the middle of the body ({had} of {length} bytes)"
-                    )));
-                }
-            }
+            let end = start + length as usize;
+            read_length(stream, lent, head, end).await?;
             if lent.buffer.raw.len() > end {
                 // Nobody asked for what follows; the next answer would start with it.
                 head.keep_alive = false;
@@ -232,31 +216,65 @@ pub(super) async fn read_body(
             }
         },
         Framing::Chunked => {
-            let mut chunks =
-                Chunks { start, decoded: start, next: start, left: 0, state: State::Size };
-            loop {
-                if chunks.decode(&mut lent.buffer.raw)? {
-                    if chunks.next < lent.buffer.raw.len() {
-                        head.keep_alive = false;
-                    }
-                    return Ok(start..chunks.decoded);
-                }
-                head.received = chunks.decoded - start;
-                if chunks.decoded - start >= most {
-                    return Err(limit_error());
-                }
-                let read =
-                    fill(stream, lent).await.map_err(|stopped| stopped.in_body(lent, start))?;
-                if read == 0 {
-                    return Err(Error::closed(format!(
-                        "connection closed in the middle of the body ({} bytes, the last chunk is \
-                         missing)",
-                        chunks.decoded - start
-                    )));
-                }
-            }
+            let end = read_chunked(stream, lent, head, most).await?;
+            Ok(start..end)
         }
     }
+}
+
+/// Reads until the buffer ends at `end` or after it.
+async fn read_length(
+    stream: &mut Stream,
+    lent: &mut Lent,
+    head: &mut Head,
+    end: usize,
+) -> Result<(), Error> {
+    let start = head.end;
+    while lent.buffer.raw.len() < end {
+        // The promised length is taken in doubling steps: a liar must send what he promises.
+        let missing = end - lent.buffer.raw.len();
+        lent.reserve_raw(missing.min(lent.buffer.raw.len().max(READ_STEP)))?;
+        let read = fill(stream, lent).await.map_err(|stopped| stopped.in_body(lent, start))?;
+        head.received = lent.buffer.raw.len() - start;
+        if read == 0 {
+            let (had, length) = (head.received, end - start);
+            return Err(Error::closed(format!(
+                "connection closed in the middle of the body ({had} of {length} bytes)"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Reads all chunks and moves them together; where the body ends.
+async fn read_chunked(
+    stream: &mut Stream,
+    lent: &mut Lent,
+    head: &mut Head,
+    most: usize,
+) -> Result<usize, Error> {
+    let start = head.end;
+    let mut chunks = Chunks { start, decoded: start, next: start, left: 0, state: State::Size };
+    while !chunks.decode(&mut lent.buffer.raw)? {
+        head.received = chunks.decoded - start;
+        if head.received >= most {
+            return Err(Error::too_large(most as u64));
+        }
+        let read = fill(stream, lent).await.map_err(|stopped| stopped.in_body(lent, start))?;
+        if read == 0 {
+            let had = head.received;
+            return Err(Error::closed(format!(
+                "connection closed in the middle of the body ({had} bytes, the last chunk is missing)"
+            )));
+        }
+    }
+    if chunks.next < lent.buffer.raw.len() {
+        head.keep_alive = false;
+    }
+    if chunks.decoded - start >= most {
+        return Err(Error::too_large(most as u64));
+    }
+    Ok(chunks.decoded)
 }
 
 /// Why a read brought nothing.

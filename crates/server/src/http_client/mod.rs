@@ -375,8 +375,9 @@ impl Session {
                 Some(kept) => kept,
                 None => {
                     *stage = Stage::Connecting;
-                    let stream =
-                        stream::connect(hop.endpoint, via, &client.tls, get.timeout).await?;
+                    // On the heap: connecting is rare, and every idle target would hold its room.
+                    let connecting = stream::connect(hop.endpoint, via, &client.tls, get.timeout);
+                    let stream = Box::pin(connecting).await?;
                     Kept { endpoint: hop.endpoint.clone(), stream }
                 }
             };

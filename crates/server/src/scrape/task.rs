@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use store::Labels;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
@@ -16,7 +17,7 @@ use super::Shared;
 use super::accept;
 use super::counters::Count;
 use super::failure_log::FailureLog;
-use super::ingest::{Body, Counts, Extra, Fault, Report, TargetSeries};
+use super::ingest::{Body, Counts, Extra, Fault, Ingester, Report, TargetSeries};
 use super::intervals::Distances;
 use super::schedule::{Schedule, offset};
 use super::status::Health;
@@ -211,34 +212,11 @@ impl Task {
         let mut report = None;
         // The second round is for a store that had forgotten a series.
         for _ in 0..2 {
-            failure = match &fetched {
-                Err(_) => None,
-                // An empty answer has no series, and says nothing more.
-                Ok(answer) if answer.body().is_empty() => {
-                    ingester.mark_all_stale(series, now_ms);
-                    None
-                }
-                Ok(answer) => {
-                    let content_type = self.carry.session.content_type();
-                    match accept::format_of(content_type, config.fallback_scrape_protocol) {
-                        Err(reason) => Some(Failure::Answer(reason)),
-                        Ok(format) => {
-                            let bytes = answer.body();
-                            let body = Body { bytes, format, now_ms, labels, config };
-                            match ingester.read(series, body) {
-                                Ok(read) => {
-                                    counts = read;
-                                    None
-                                }
-                                Err((fault, read)) => {
-                                    counts = read;
-                                    Some(Failure::Ingest(fault))
-                                }
-                            }
-                        }
-                    }
-                }
-            };
+            if let Ok(answer) = &fetched {
+                let content_type = self.carry.session.content_type();
+                let target = Place { labels, config, now_ms };
+                (counts, failure) = read(&mut ingester, series, answer, content_type, target);
+            }
             let up = failure.is_none() && fetched.is_ok();
             if !up {
                 ingester.mark_all_stale(series, now_ms);
@@ -404,6 +382,38 @@ impl Task {
         }
         self.shared.return_ingester(ingester);
         self.carry
+    }
+}
+
+/// Where a body came from.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    labels: &'a Labels,
+    config: &'a ScrapeConfig,
+    now_ms: i64,
+}
+
+/// Reads an answer into the batch: what it brought, and why it failed.
+fn read(
+    ingester: &mut Ingester,
+    series: &mut TargetSeries,
+    answer: &Answer,
+    content_type: &str,
+    Place { labels, config, now_ms }: Place<'_>,
+) -> (Counts, Option<Failure>) {
+    let bytes = answer.body();
+    if bytes.is_empty() {
+        // An empty answer has no series, whatever its type.
+        ingester.mark_all_stale(series, now_ms);
+        return (Counts::default(), None);
+    }
+    let format = match accept::format_of(content_type, config.fallback_scrape_protocol) {
+        Ok(format) => format,
+        Err(reason) => return (Counts::default(), Some(Failure::Answer(reason))),
+    };
+    match ingester.read(series, Body { bytes, format, now_ms, labels, config }) {
+        Ok(counts) => (counts, None),
+        Err((fault, counts)) => (counts, Some(Failure::Ingest(fault))),
     }
 }
 
