@@ -1,12 +1,10 @@
 //! Numbers and times as Go writes them, for texts that PromQL makes: labels and annotations.
 
+use wire::number::Buffer;
+
 /// `%g`: the shortest digits; with an exponent below 1e-4 and from 1e6.
 pub(crate) fn general(value: f64) -> String {
-    if let Some(text) = special(value) {
-        return text.to_owned();
-    }
-    let (digits, exponent) = shortest(value);
-    layout(value, &digits, exponent, 6)
+    Buffer::new().exposition(value).to_owned()
 }
 
 /// `%.Ng`
@@ -25,10 +23,7 @@ pub(crate) fn general_rounded(value: f64, precision: usize) -> String {
 
 /// `strconv.FormatFloat(value, 'f', -1, 64)`: the shortest digits, never an exponent.
 pub(crate) fn fixed(value: f64) -> String {
-    match special(value) {
-        Some(text) => text.to_owned(),
-        None => format!("{value}"),
-    }
+    Buffer::new().plain(value).to_owned()
 }
 
 fn special(value: f64) -> Option<&'static str> {
@@ -41,14 +36,6 @@ fn special(value: f64) -> Option<&'static str> {
     } else {
         None
     }
-}
-
-/// The shortest digits that read back as `value`, and the exponent of the first one.
-fn shortest(value: f64) -> (String, i32) {
-    let written = format!("{:e}", value.abs());
-    let (mantissa, exponent) = written.split_once('e').expect("`e` form has an exponent");
-    let digits = mantissa.chars().filter(char::is_ascii_digit).collect();
-    (digits, exponent.parse().expect("`e` form has a whole exponent"))
 }
 
 fn layout(value: f64, digits: &str, exponent: i32, limit: i32) -> String {
