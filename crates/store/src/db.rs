@@ -6,7 +6,7 @@ mod maintain;
 mod querier;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
@@ -177,6 +177,8 @@ pub(crate) struct View {
 
 pub(crate) struct Core {
     pub(crate) options: Options,
+    /// At first that of the options; 0 keeps all.
+    pub(crate) retention_ms: AtomicI64,
     pub(crate) head: Head,
     pub(crate) view: RwLock<Arc<View>>,
     maintenance: Mutex<Maintenance>,
@@ -249,6 +251,7 @@ impl Db {
             recovery.damage(|| damage);
         }
         let core = Core {
+            retention_ms: AtomicI64::new(options.retention_ms),
             options,
             head,
             view: RwLock::new(Arc::new(View { blocks, head_from })),
@@ -277,6 +280,12 @@ impl Db {
     /// The disk refused; the next call tries again.
     pub fn maintain(&self, now_ms: i64) -> Result<Maintained, Error> {
         self.core.maintenance.lock().run(&self.core, now_ms)
+    }
+
+    /// From the next [`Db::maintain`] on, blocks whose samples are all older than `retention_ms`
+    /// milliseconds are removed; 0 keeps all.
+    pub fn set_retention(&self, retention_ms: i64) {
+        self.core.retention_ms.store(retention_ms, Ordering::Relaxed);
     }
 
     /// Figures about the store. Cheap: no scan; each shard is locked for a moment.

@@ -111,7 +111,13 @@ fn retention_deletes_what_ended_that_long_before_the_newest_block() {
         deleted += db.maintain(from + RANGE).unwrap().blocks_deleted;
     }
     assert_eq!((deleted, db.stats().blocks), (2, 2));
-    let kept = START + 2 * RANGE;
+    for (retention, left) in [(0, 2), (RANGE, 1)] {
+        db.set_retention(retention);
+        db.maintain(START + 5 * RANGE).unwrap();
+        assert_eq!(db.stats().blocks, left, "with {retention} ms");
+    }
+    deleted += 1;
+    let kept = START + deleted as i64 * RANGE;
     content.values_mut().for_each(|samples| samples.retain(|&(time, _)| time >= kept));
     assert_same(&db, &content, "after deletion");
 }

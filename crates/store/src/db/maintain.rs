@@ -143,7 +143,7 @@ impl Maintenance {
     fn retain_blocks(&mut self, core: &Core, done: &mut Maintained) -> Result<(), Error> {
         let view = core.view.read().clone();
         let metas = view.blocks.iter().map(|block| block.meta());
-        let leaving = catalog::beyond_retention(metas, core.options.retention_ms);
+        let leaving = catalog::beyond_retention(metas, core.retention_ms.load(Ordering::Relaxed));
         if leaving.is_empty() {
             return Ok(());
         }
