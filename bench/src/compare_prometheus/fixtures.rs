@@ -40,7 +40,7 @@ pub fn start(root: &Path) -> Result<Fixtures, Box<dyn Error>> {
     jobs.extend(recorded(root)?);
     let fixtures = Fixtures { address, jobs: Arc::new(jobs), scrapes: Arc::default() };
     let server = Arc::new(server);
-    for _ in 0..4 {
+    for _ in 0..16 {
         let (server, jobs) = (server.clone(), fixtures.jobs.clone());
         let scrapes = fixtures.scrapes.clone();
         std::thread::spawn(move || {
@@ -82,7 +82,7 @@ impl Fixtures {
     /// The configuration that both servers get.
     pub fn config(&self) -> String {
         let mut yaml = String::from(
-            "global:\n  scrape_interval: 1s\n  scrape_timeout: 900ms\n  \
+            "global:\n  scrape_interval: 2s\n  scrape_timeout: 2s\n  \
              external_labels: {site: here}\nscrape_configs:\n",
         );
         for job in self.jobs.iter() {
@@ -154,6 +154,7 @@ fn generated() -> Vec<Job> {
         job("broken_sometimes", "", |round| {
             if round % 3 == 1 { "half a line{".to_owned() } else { plain(round) }
         }),
+        job("hexadecimal", "", |_| "hexadecimal 0x1p-2\n".to_owned()),
         job("duplicates", "", |round| format!("a 1\na 2\nb {round}\n")),
         job("empty", "", |_| String::new()),
         job(
@@ -240,7 +241,7 @@ fn plain(round: usize) -> String {
 /// Series that come, go, come back and change their place.
 fn churn(round: usize) -> String {
     let mut lines: Vec<String> = (0..30)
-        .filter(|at| (at + round) % 3 != 0)
+        .filter(|at| !(at + round).is_multiple_of(3))
         .map(|at| format!("churning{{at=\"{at}\"}} {}", at * round))
         .collect();
     if round % 2 == 1 {
@@ -258,7 +259,6 @@ fn special() -> String {
         "tiny 5e-324",
         "large 1.7976931348623157e308",
         "negative_zero -0",
-        "hexadecimal 0x1p-2",
         "escaped{quote=\"\\\"\",backslash=\"\\\\\",newline=\"\\n\",other=\"\\t\"} 1",
         "unicode{label=\"h\u{e9}llo \u{1f30d}\"} 1",
         "{\"quoted.name\",\"quoted label\"=\"x\"} 1",

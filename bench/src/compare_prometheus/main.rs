@@ -13,10 +13,16 @@ mod report;
 mod servers;
 
 use std::error::Error;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// After so many scrapes of a target its bodies stop changing, so that both servers end on the same one.
 pub const CHANGING_SCRAPES: usize = 8;
+
+/// The binary under comparison: `UNLADEN_BIN`, or the release build.
+fn unladen_binary(root: &Path) -> PathBuf {
+    std::env::var_os("UNLADEN_BIN")
+        .map_or_else(|| root.join("target/release/unladen"), PathBuf::from)
+}
 
 fn main() -> Result<(), Box<dyn Error>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("bench/ has a parent");
@@ -34,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     )?;
     let unladen = servers::Server::start(
         "unladen",
-        &root.join("target/release/unladen"),
+        &unladen_binary(root),
         &["serve"],
         &config,
         &directory.path().join("unladen"),

@@ -31,6 +31,7 @@ impl Server {
             .arg(format!("--config.file={}", config.display()))
             .arg(format!("--storage.tsdb.path={}", data.display()))
             .arg(format!("--web.listen-address={address}"))
+            .arg("--enable-feature=promql-experimental-functions,exemplar-storage")
             .stdout(Stdio::null())
             .stderr(log)
             .spawn()
