@@ -61,7 +61,13 @@ fn naive(body: &str) -> BTreeMap<BTreeMap<String, String>, f64> {
                     (_, other) => text.push(other),
                 }
             };
-            labels.insert(label.trim_start_matches(',').to_owned(), text);
+            let label = label.trim_start_matches(',');
+            // Bounds and quantiles are stored in OpenMetrics' spelling, as in Prometheus 3.
+            if matches!(label, "le" | "quantile") && text.bytes().all(|byte| byte.is_ascii_digit())
+            {
+                text.push_str(".0");
+            }
+            labels.insert(label.to_owned(), text);
             rest = &after[end + 1..];
         }
         labels.retain(|_, value| !value.is_empty());

@@ -1,6 +1,6 @@
 //! A server under test: the real binary in a process of its own, asked over HTTP.
 
-#![allow(dead_code, reason = "each test uses a part of it")]
+#![allow(dead_code, unreachable_pub, reason = "each test uses a part of it")]
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
