@@ -212,6 +212,7 @@ fn included_files_inherit_and_resolve_their_own_paths() {
     let token = dir.join("jobs/token");
     assert!(format!("{:?}", job.http.auth).contains(token.to_str().unwrap()), "{job:?}");
     assert!(!loaded.text.contains("job_name: b"), "the text is that of the main file");
+    assert_eq!(loaded.files, [main.clone(), dir.join("jobs/one.yml")]);
     assert_eq!(loaded.warnings.len(), 1, "{:?}", loaded.warnings);
 
     std::fs::write(dir.join("jobs/two.yml"), "scrape_configs:\n- job_name: a\nglobal: {}\n")

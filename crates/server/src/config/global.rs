@@ -114,7 +114,8 @@ pub(super) fn check_escaping_name(section: &Section, report: &mut Report) {
     }
 }
 
-/// Refuses an empty list of protocols, an unknown one and one that comes twice.
+/// Refuses an empty list of protocols, an unknown one and one that comes twice; warns of one that is
+/// not offered.
 pub(super) fn check_protocols(section: &Section, report: &mut Report) {
     let path = section.path_of("scrape_protocols");
     let protocols = section.texts("scrape_protocols");
@@ -127,6 +128,15 @@ pub(super) fn check_protocols(section: &Section, report: &mut Report) {
         } else if let Err(message) = protocol(name) {
             report.error(*at, &path, message);
         }
+    }
+    let protobuf = ScrapeProtocol::PrometheusProto.as_str();
+    // Where it is the only one, whoever scrapes with it is told so as unsupported.
+    if protocols.len() > 1 && protocols.iter().any(|(_, name)| name == protobuf) {
+        report.warn(
+            section.at("scrape_protocols"),
+            path,
+            "the protobuf format is not read yet: targets are not offered it",
+        );
     }
 }
 

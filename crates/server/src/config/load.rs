@@ -49,6 +49,9 @@ pub struct Loaded {
     /// The main file with its defaults filled in and its secrets hidden, as `/api/v1/status/config` shows
     /// it.
     pub text: String,
+    /// Every file that was read: the main one first, then those of `scrape_config_files`. Whoever waits
+    /// for changes looks at these. (Of a text that stands in no file it is the name it was given.)
+    pub files: Vec<PathBuf>,
     /// What is understood and doesn't work yet. A server must not run with it: it would ignore it.
     pub unsupported: Vec<Notice>,
     /// What has no effect, or may not be meant.
@@ -129,12 +132,14 @@ pub fn load_text(
         jobs.iter().map(|job| scrape::build(job, &mut report)).collect();
     let mut names = JobNames::default();
     names.add(jobs, name, &mut report);
-    load_included(&root, &global_section, &mut names, &mut scrape_configs, &mut report);
+    let mut files = vec![name.to_owned()];
+    load_included(&root, &global_section, &mut names, &mut scrape_configs, &mut files, &mut report);
     note_unsupported(&root, &mut report);
 
     let text = print(&root);
     let (unsupported, warnings) = report.into_errors()?;
-    Ok(Loaded { config: Config { global, scrape_configs, storage }, text, unsupported, warnings })
+    let config = Config { global, scrape_configs, storage };
+    Ok(Loaded { config, text, files, unsupported, warnings })
 }
 
 /// Reads a text by a table. `None` if it is no YAML; other faults are in the report as well.
@@ -211,12 +216,13 @@ impl JobNames {
     }
 }
 
-/// Adds the jobs of `scrape_config_files`.
+/// Adds the jobs of `scrape_config_files`, and the files to those that were read.
 fn load_included(
     root: &Section,
     global: &Section,
     names: &mut JobNames,
     scrape_configs: &mut Vec<ScrapeConfig>,
+    read: &mut Vec<PathBuf>,
     report: &mut Report,
 ) {
     for (at, pattern) in root.texts("scrape_config_files") {
@@ -235,6 +241,7 @@ fn load_included(
             let mut of_file = report.sibling(&file);
             load_jobs(&file, global, names, scrape_configs, &mut of_file);
             report.absorb(of_file);
+            read.push(file);
         }
     }
 }

@@ -266,18 +266,14 @@ fn note_unsupported(job: &Section, report: &mut Report) {
             "the protobuf format is not read yet",
         );
     }
-    let protocols = job.texts("scrape_protocols");
-    if job.is_written("scrape_protocols") && protocols.iter().any(|(_, name)| name == protobuf) {
-        let path = job.path_of("scrape_protocols");
-        let at = job.at("scrape_protocols");
-        if protocols.len() == 1 {
-            report.unsupported(at, path, "the protobuf format is not read yet");
-        } else {
-            report.warn(
-                at,
-                path,
-                "the protobuf format is not read yet: targets are not offered it",
-            );
-        }
+    if let [(_, only)] = job.texts("scrape_protocols")
+        && only == protobuf
+    {
+        let origin = if job.is_written("scrape_protocols") { "" } else { " (taken from global)" };
+        report.unsupported(
+            job.at("scrape_protocols"),
+            job.path_of("scrape_protocols"),
+            format!("the protobuf format is not read yet{origin}"),
+        );
     }
 }

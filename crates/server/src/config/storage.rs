@@ -94,9 +94,10 @@ pub(super) fn build(storage: &Section, report: &mut Report) -> Storage {
     }
     Storage {
         max_exemplars,
+        // Zero that is written keeps everything, as opposed to nothing written.
         retention_time: retention
-            .map(|retention| retention.duration("time"))
-            .filter(|time| !time.is_zero()),
+            .filter(|retention| retention.is_written("time"))
+            .map(|retention| retention.duration("time")),
         retention_size: retention
             .and_then(|retention| u64::try_from(retention.int("size")).ok())
             .filter(|size| *size > 0),

@@ -5,11 +5,13 @@ use wire::exposition::Format;
 use crate::config::{ScrapeConfig, ScrapeProtocol};
 
 /// The header lines of a scrape's request, as Prometheus builds them: each protocol with a quality
-/// that falls in the order of the configuration, then anything.
+/// that falls in the order of the configuration, then anything. What cannot be read is not asked for.
 pub(super) fn request_headers(config: &ScrapeConfig, timeout: std::time::Duration) -> String {
     let mut lines = String::from("Accept: ");
-    let mut quality = config.scrape_protocols.len() + 1;
-    for protocol in &config.scrape_protocols {
+    let readable =
+        || config.scrape_protocols.iter().filter(|p| **p != ScrapeProtocol::PrometheusProto);
+    let mut quality = readable().count() + 1;
+    for protocol in readable() {
         lines.push_str(protocol.media_type());
         if matches!(
             protocol,
@@ -84,6 +86,21 @@ fn is_media_type(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_cannot_be_read_is_not_asked_for() {
+        let text = "scrape_configs:\n- job_name: j\n  \
+            scrape_protocols: [PrometheusProto, OpenMetricsText1.0.0, PrometheusText0.0.4]\n";
+        let (name, dir) = (std::path::Path::new("t.yml"), std::path::Path::new(""));
+        let loaded = crate::config::load_text(text, name, dir, &Default::default()).unwrap();
+        let timeout = std::time::Duration::from_millis(1500);
+        assert_eq!(
+            request_headers(&loaded.config.scrape_configs[0], timeout),
+            "Accept: application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.3,\
+             text/plain;version=0.0.4;q=0.2,*/*;q=0.1\r\nAccept-Encoding: gzip, zstd\r\n\
+             X-Prometheus-Scrape-Timeout-Seconds: 1.5\r\n"
+        );
+    }
 
     #[test]
     fn content_types() {

@@ -30,6 +30,7 @@ pub(super) static HTTP: Schema = Schema {
 };
 
 fn check_file(section: &mut Section, report: &mut Report) {
+    check_refresh(section, report);
     let files = section.texts("files");
     if files.is_empty() {
         section.error(report, "files", "the list must name at least one file");
@@ -62,7 +63,15 @@ fn is_discovery_file(path: &str) -> bool {
     }
 }
 
+/// Nothing can be done again and again without any time in between.
+fn check_refresh(section: &Section, report: &mut Report) {
+    if section.duration("refresh_interval").is_zero() {
+        section.error(report, "refresh_interval", "the interval must be greater than 0s");
+    }
+}
+
 fn check_http(section: &mut Section, report: &mut Report) {
+    check_refresh(section, report);
     if section.require(report, "url")
         && let Err(reason) = address::parse_http(section.text("url"))
     {
