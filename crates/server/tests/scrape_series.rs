@@ -230,6 +230,8 @@ struct Stage {
     ingester: Ingester,
     series: TargetSeries,
     labels: Labels,
+    /// The counts of the last scrape, with what the store refused.
+    rejected: Counts,
 }
 
 impl Stage {
@@ -243,6 +245,7 @@ impl Stage {
             db,
             series: TargetSeries::default(),
             labels: Labels::from_pairs([("instance", "i"), ("job", "j")]),
+            rejected: Counts::default(),
         }
     }
 
@@ -271,6 +274,7 @@ impl Stage {
         let report = Report::Scraped { up, seconds: 0.5, counts, extra: None };
         self.ingester.report(&mut self.series, &self.labels, now_ms, &report).unwrap();
         assert!(!self.ingester.commit(&mut self.series, &mut counts).unwrap());
+        self.rejected = counts;
         result
     }
 
@@ -367,5 +371,38 @@ fn memory_is_bounded_by_what_the_target_exposes() {
         let broken = format!("{}broken{{\n", body(1_000 + round));
         assert!(stage.scrape(&config, &broken, round).is_err());
         assert!(round <= 5 || stage.series.memory_usage() <= most * 2, "round {round}");
+    }
+}
+
+/// Samples that the store refuses and lines that are thrown out come together: the refusal must meet
+/// the line that it is about.
+#[test]
+fn a_refused_sample_amid_many_new_lines() {
+    let config = job("");
+    let mut stage = Stage::new();
+    let churn = |round: usize| -> String {
+        (0..60).map(|n| format!("k{{n=\"{n}\",round=\"{round}\"}} 1\n")).collect()
+    };
+    // The last line is known already, and behind all those that go: its place changes.
+    let at = START - 1000;
+    let last = |value: usize| format!("{}z 1\nlate {value} {at}\n", churn(value));
+    let mut duplicates = 0;
+    for round in 0..5 {
+        let counts = stage.scrape(&config, &last(round), round).unwrap();
+        assert_eq!((counts.scraped, counts.post_relabel), (62, 62), "round {round}");
+        duplicates += stage.rejected.duplicates;
+    }
+    assert_eq!(duplicates, 4, "each value after the first at the same time");
+    let stored = stage.stored(5);
+    assert_eq!(stored["z"], "1 1 1 1 1");
+    assert_eq!(stored["late"], "0@-1000 _ _ _ _");
+    for round in 0..5 {
+        let mut words = ["_"; 5];
+        words[round] = "1";
+        if let Some(next) = words.get_mut(round + 1) {
+            *next = "S";
+        }
+        let words = words.join(" ");
+        assert_eq!(stored[&format!("k{{n=\"7\",round=\"{round}\"}}")], words, "round {round}");
     }
 }

@@ -149,6 +149,11 @@ pub struct Ingester {
     appender: Appender,
     /// The line of each sample in the batch, as far as samples of lines go.
     batch: Vec<Place>,
+    /// After a body was read: how many lines it had, and its format. Lines that are gone are thrown
+    /// out when the batch is settled; until then it names lines by their places.
+    collect: Option<(usize, Format)>,
+    /// The lines that the batch marks stale.
+    ended: Vec<Place>,
     scratch: Scratch,
     /// The series of the current scrape: only filled where some are missing.
     present: HashSet<SeriesId, foldhash::fast::RandomState>,
@@ -190,6 +195,8 @@ impl Ingester {
         Ingester {
             appender: db.appender(),
             batch: Vec::new(),
+            collect: None,
+            ended: Vec::new(),
             scratch: Scratch::new(),
             present: HashSet::default(),
         }
@@ -227,9 +234,7 @@ impl Ingester {
             Ok(()) => {
                 let (counts, seen, kept, fresh) = (pass.counts, pass.seen, pass.kept, pass.fresh);
                 self.mark_missing(series, body.now_ms, kept, fresh);
-                if series.known.collect(seen) {
-                    retain_families(series, body.format);
-                }
+                self.collect = Some((seen, body.format));
                 Ok(counts)
             }
             Err(kind) => {
@@ -248,16 +253,15 @@ impl Ingester {
         if known.live == 0 && known.orphans.is_empty() {
             return;
         }
-        for line in &mut known.lines {
-            if line.live {
-                line.live = false;
-                if let Some(id) = line.id {
-                    self.appender.append(id, now_ms, STALE);
-                }
+        for (place, line) in known.lines.iter_mut().enumerate().filter(|(_, line)| line.live) {
+            line.live = false;
+            self.ended.push(place as Place);
+            if let Some(id) = line.id {
+                self.appender.append(id, now_ms, STALE);
             }
         }
         known.live = 0;
-        for id in known.orphans.drain(..) {
+        for &id in &known.orphans {
             self.appender.append(id, now_ms, STALE);
         }
     }
@@ -289,22 +293,33 @@ impl Ingester {
         Ok(())
     }
 
-    /// Commits the batch, and adds what the store refused to `counts`. Says whether the body has to
-    /// be read again, because the store had forgotten some of its series.
+    /// Commits the batch, and adds what the store refused to `counts`. Says whether the scrape has to
+    /// be taken again, because the store had forgotten some of its series.
     ///
     /// # Errors
-    /// The journal cannot be written: nothing is stored.
+    /// The journal cannot be written. The batch is gone, and little or nothing of it is stored; what
+    /// lived before and what the body brought is to be marked stale by the next batch that can be
+    /// written.
     pub fn commit(
         &mut self,
         series: &mut TargetSeries,
         counts: &mut Counts,
     ) -> Result<bool, store::Error> {
-        let committed = self.appender.commit()?;
+        let committed = match self.appender.commit() {
+            Ok(committed) => committed,
+            Err(error) => {
+                series.known.revive(&self.ended);
+                self.rollback();
+                return Err(error);
+            }
+        };
         let mut again = false;
         for &(index, reason) in &committed.rejected {
             let Some(&place) = self.batch.get(index) else {
-                // Staleness markers and reports: expected when a target comes back.
+                // Staleness markers and reports: expected when a target comes back. Only reports must
+                // not get lost; a marker has nothing to end where the series is forgotten.
                 if reason == Rejected::UnknownSeries {
+                    again |= series.reports.iter().any(Option::is_some);
                     series.reports = Default::default();
                 }
                 continue;
@@ -326,7 +341,13 @@ impl Ingester {
                 series.known.live -= 1;
             }
         }
-        self.batch.clear();
+        series.known.orphans.clear();
+        if let Some((seen, format)) = self.collect.take()
+            && series.known.collect(seen)
+        {
+            retain_families(series, format);
+        }
+        self.rollback();
         Ok(again)
     }
 
@@ -334,6 +355,8 @@ impl Ingester {
     pub fn rollback(&mut self) {
         self.appender.rollback();
         self.batch.clear();
+        self.ended.clear();
+        self.collect = None;
     }
 
     /// Marks what was live and is missing. Costs nothing where everything live came back.
@@ -351,17 +374,18 @@ impl Ingester {
             self.present.extend(tracked.filter_map(|line| line.id));
         }
         known.live = 0;
-        for line in &mut known.lines {
+        for (place, line) in known.lines.iter_mut().enumerate() {
             let Some(id) = line.id else { continue };
             if line.live && line.tracked != generation && !self.present.contains(&id) {
                 self.appender.append(id, now_ms, STALE);
+                self.ended.push(place as Place);
             }
             line.live = line.tracked == generation;
             known.live += u32::from(line.live);
         }
-        for id in known.orphans.drain(..) {
-            if !self.present.contains(&id) {
-                self.appender.append(id, now_ms, STALE);
+        for id in &known.orphans {
+            if !self.present.contains(id) {
+                self.appender.append(*id, now_ms, STALE);
             }
         }
         self.present.clear();

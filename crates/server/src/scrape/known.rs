@@ -132,6 +132,16 @@ impl Known {
         line.length = 0;
     }
 
+    /// Takes back that these lines have ended: their markers could not be stored.
+    #[cold]
+    pub(super) fn revive(&mut self, ended: &[Place]) {
+        for &place in ended {
+            let line = &mut self.lines[place as usize];
+            self.live += u32::from(!line.live);
+            line.live = true;
+        }
+    }
+
     /// Forgets all lines, but not which series are to be marked stale: for new relabelling rules.
     pub(super) fn reset(&mut self) {
         let live = self.lines.iter().filter(|line| line.live);

@@ -37,6 +37,7 @@ mod task;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::hash::Hasher;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -142,7 +143,7 @@ pub struct Manager {
     departing: Mutex<Vec<Running>>,
     sources: Arc<discovery::Counters>,
     wake: Arc<Wake>,
-    coordinator: JoinHandle<()>,
+    coordinator: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// Tells the coordinator that there is something to do.
@@ -182,6 +183,7 @@ impl Manager {
             wake.clone(),
             options.sync_interval,
         ));
+        let coordinator = Mutex::new(Some(coordinator));
         Manager { shared, pools, departing: Mutex::default(), sources, wake, coordinator }
     }
 
@@ -283,7 +285,12 @@ impl Manager {
     /// Stops all scrapes, also those under way, and waits until they have stopped. Marks nothing
     /// stale: the next start goes on.
     pub async fn shutdown(&self) {
-        self.coordinator.abort();
+        // A sync under way ends first: it could start tasks after all others have been stopped.
+        let coordinator = self.coordinator.lock().take();
+        if let Some(coordinator) = coordinator {
+            coordinator.abort();
+            let _ = coordinator.await;
+        }
         let pools = std::mem::take(&mut *self.pools.lock());
         let mut running: Vec<_> = std::mem::take(&mut *self.departing.lock());
         for pool in pools.values() {
@@ -298,7 +305,9 @@ impl Manager {
 
 impl Drop for Manager {
     fn drop(&mut self) {
-        self.coordinator.abort();
+        if let Some(coordinator) = self.coordinator.get_mut() {
+            coordinator.abort();
+        }
     }
 }
 
@@ -356,7 +365,16 @@ async fn coordinate(
             .cloned()
             .collect();
         for pool in dirty {
-            pool.sync(&shared);
+            let sync = || catch_unwind(AssertUnwindSafe(|| pool.sync(&shared)));
+            // Relabelling thousands of targets takes its time.
+            let done =
+                if shared.multi_threaded { tokio::task::block_in_place(sync) } else { sync() };
+            if done.is_err() {
+                // The panic has been logged; the other jobs go on, and this one is tried again.
+                tracing::error!(job = %pool.shared.name, "internal: the job's targets are not synced");
+                pool.dirty.store(true, Ordering::Release);
+                wake.changed.notify_one();
+            }
         }
         tokio::select! {
             () = tokio::time::sleep_until(started + interval) => {}

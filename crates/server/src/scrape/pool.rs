@@ -129,7 +129,9 @@ impl Pool {
             state.departing.push((target.public.clone(), running));
         }
         for (identity, target) in found {
-            if let Some(active) = state.active.get(&identity) {
+            // A task that ended by itself has panicked; its target gets another one.
+            let scraped = |active: &&Active| !active.running.is_finished();
+            if let Some(active) = state.active.get(&identity).filter(scraped) {
                 active.target.set_discovered(target.discovered());
                 continue;
             }

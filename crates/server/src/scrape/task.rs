@@ -4,6 +4,7 @@
 //! that only a running scrape needs is borrowed from all tasks together. Ingesting is synchronous and
 //! happens on the thread on which the last bytes came.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -84,6 +85,10 @@ enum Failure {
     Fetch(http_client::Error),
     Answer(String),
     Ingest(Fault),
+    /// What was scraped could not be kept.
+    Store(store::Error),
+    /// A panic: a fault of ours.
+    Internal(String),
 }
 
 impl std::fmt::Display for Failure {
@@ -93,6 +98,8 @@ impl std::fmt::Display for Failure {
             Failure::Fetch(error) => error.fmt(f),
             Failure::Answer(reason) => f.write_str(reason),
             Failure::Ingest(fault) => fault.fmt(f),
+            Failure::Store(error) => write!(f, "cannot store the scrape: {error}"),
+            Failure::Internal(reason) => write!(f, "internal: {reason}"),
         }
     }
 }
@@ -174,9 +181,9 @@ impl Task {
         self.shared.counters.fetch_nanoseconds.add(nanoseconds(fetched_at - started));
         let large = fetched.as_ref().is_ok_and(|answer| answer.body().len() > LARGE_BODY);
         if large && self.shared.multi_threaded {
-            tokio::task::block_in_place(|| self.finish(fetched, now_ms, started));
+            tokio::task::block_in_place(|| self.finish_or_fail(fetched, now_ms, started));
         } else {
-            self.finish(fetched, now_ms, started);
+            self.finish_or_fail(fetched, now_ms, started);
         }
         self.shared.counters.ingest_nanoseconds.add(nanoseconds(fetched_at.elapsed()));
     }
@@ -199,6 +206,18 @@ impl Task {
             return Err(Failure::Answer(format!("server returned HTTP status {status}")));
         }
         Ok(answer)
+    }
+
+    /// [`Task::finish`], whose panic is a failed scrape and no end of scraping: what is remembered of
+    /// the target may be half changed and goes, and the ingester with it.
+    fn finish_or_fail(&mut self, fetched: Result<Answer, Failure>, now_ms: i64, started: Instant) {
+        let done = catch_unwind(AssertUnwindSafe(|| self.finish(fetched, now_ms, started)));
+        let Err(panic) = done else { return };
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
+        self.carry.series = TargetSeries::new(self.target.families.clone());
+        let failure = Failure::Internal(text.to_owned());
+        self.conclude(Some(&failure), None, &Counts::default(), now_ms, started.elapsed());
     }
 
     /// Everything after the last byte: synchronous. Steady: does not allocate when all is known.
@@ -238,7 +257,7 @@ impl Task {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(error) => {
-                    tracing::error!(target = %self.target.shown_url, %error, "Scrape commit failed");
+                    failure = Some(Failure::Store(error));
                     break;
                 }
             }
@@ -246,6 +265,7 @@ impl Task {
         self.shared.return_ingester(ingester);
         let (failure, answer) = match fetched {
             Ok(answer) => (failure, Some(answer)),
+            // That the target is down is said first; that the store is, its other targets say.
             Err(failure) => (Some(failure), None),
         };
         self.conclude(failure.as_ref(), answer.as_ref(), &counts, now_ms, started.elapsed());
