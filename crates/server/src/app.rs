@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
 use promql::Engine;
@@ -114,6 +114,11 @@ impl App {
     /// What scraping looks like now; nothing before the start is through.
     pub(crate) fn targets(&self) -> scrape::Status {
         self.scraper.get().map(|scraper| scraper.status()).unwrap_or_default()
+    }
+
+    /// How long samples are kept with a configuration; none at all means for ever.
+    pub(crate) fn retention(&self, loaded: &Loaded) -> Duration {
+        loaded.config.storage.retention_time.unwrap_or(self.options.retention)
     }
 
     pub(crate) fn now_ms(&self) -> i64 {

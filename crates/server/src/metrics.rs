@@ -147,90 +147,7 @@ impl Metrics {
             Kind::Counter,
             move || corruptions.load(Relaxed) as f64,
         )?;
-        self.attach_store(db)
-    }
-
-    fn attach_store(&self, db: &Arc<Db>) -> Result<(), Error> {
-        use Kind::{Counter, Gauge};
-        type Figure = fn(&store::Stats) -> f64;
-        let figures: [(&'static str, &'static str, Kind, Figure); 18] = [
-            ("prometheus_tsdb_head_series", "Series in the head.", Gauge, |s| s.series as f64),
-            ("prometheus_tsdb_head_series_created_total", "Series created.", Counter, |s| {
-                s.series_created as f64
-            }),
-            ("prometheus_tsdb_head_series_removed_total", "Series removed.", Counter, |s| {
-                s.series_removed as f64
-            }),
-            ("prometheus_tsdb_head_chunks", "Chunks in the head.", Gauge, |s| s.chunks as f64),
-            ("prometheus_tsdb_head_min_time", "First time of the head, in ms.", Gauge, |s| {
-                s.time_range.map_or(i64::MAX, |range| range.0) as f64
-            }),
-            ("prometheus_tsdb_head_max_time", "Last time of the head, in ms.", Gauge, |s| {
-                s.time_range.map_or(i64::MIN, |range| range.1) as f64
-            }),
-            ("prometheus_tsdb_head_min_time_seconds", "First time of the head.", Gauge, |s| {
-                s.time_range.map_or(i64::MAX, |range| range.0) as f64 / 1000.0
-            }),
-            ("prometheus_tsdb_head_max_time_seconds", "Last time of the head.", Gauge, |s| {
-                s.time_range.map_or(i64::MIN, |range| range.1) as f64 / 1000.0
-            }),
-            ("prometheus_tsdb_blocks_loaded", "Blocks.", Gauge, |s| s.blocks as f64),
-            ("prometheus_tsdb_storage_blocks_bytes", "Bytes of the blocks.", Gauge, |s| {
-                s.block_bytes as f64
-            }),
-            ("prometheus_tsdb_wal_storage_size_bytes", "Bytes of the journal.", Gauge, |s| {
-                s.journal_bytes as f64
-            }),
-            (
-                "prometheus_tsdb_head_chunks_storage_size_bytes",
-                "Bytes of closed chunks of the head.",
-                Gauge,
-                |s| s.head_chunk_bytes as f64,
-            ),
-            ("prometheus_tsdb_exemplar_exemplars_in_storage", "Exemplars in memory.", Gauge, |s| {
-                s.exemplars as f64
-            }),
-            ("unladen_store_memory_bytes", "Bytes of memory of the head.", Gauge, |s| {
-                s.memory_bytes as f64
-            }),
-            ("unladen_store_label_pairs", "Label pairs of the head.", Gauge, |s| {
-                s.label_pairs as f64
-            }),
-            ("unladen_store_symbols", "Strings of the head's labels.", Gauge, |s| s.symbols as f64),
-            (
-                "unladen_store_samples_unknown_series_total",
-                "Samples rejected because their series was gone.",
-                Counter,
-                |s| s.samples_rejected[3] as f64,
-            ),
-            (
-                "unladen_store_samples_duplicate_total",
-                "Samples rejected because another value has their time.",
-                Counter,
-                |s| s.samples_rejected[1] as f64,
-            ),
-        ];
-        for (name, help, kind, figure) in figures {
-            let db = db.clone();
-            self.observe(name, help, kind, move || figure(&db.stats()))?;
-        }
-        let typed: [(&'static str, &'static str, Figure); 3] = [
-            ("prometheus_tsdb_head_samples_appended_total", "Samples appended.", |s| {
-                s.samples_appended as f64
-            }),
-            ("prometheus_tsdb_out_of_order_samples_total", "Samples out of order.", |s| {
-                s.samples_rejected[0] as f64
-            }),
-            ("prometheus_tsdb_too_old_samples_total", "Samples too old for the head.", |s| {
-                s.samples_rejected[2] as f64
-            }),
-        ];
-        for (name, help, figure) in typed {
-            let db = db.clone();
-            self.registry.observe((name, help), Counter, ["type"], move |out| {
-                out.record(["float"], figure(&db.stats()));
-            })?;
-        }
+        self.registry.collect(StoreFigures(db.clone()));
         Ok(())
     }
 
@@ -317,6 +234,112 @@ impl Metrics {
 
     pub(crate) fn maintenance_failed(&self) {
         self.maintenance_failures.increment();
+    }
+}
+
+/// A figure of the store: name, help, kind, whether it is by type of sample, and where it is.
+type StoreFigure = (&'static str, &'static str, Kind, bool, fn(&store::Stats) -> f64);
+
+/// What the store says about itself.
+const STORE: [StoreFigure; 21] = {
+    use Kind::{Counter, Gauge};
+    [
+        ("prometheus_tsdb_head_series", "Series in the head.", Gauge, false, |s| s.series as f64),
+        ("prometheus_tsdb_head_series_created_total", "Series created.", Counter, false, |s| {
+            s.series_created as f64
+        }),
+        ("prometheus_tsdb_head_series_removed_total", "Series removed.", Counter, false, |s| {
+            s.series_removed as f64
+        }),
+        ("prometheus_tsdb_head_chunks", "Chunks in the head.", Gauge, false, |s| s.chunks as f64),
+        ("prometheus_tsdb_head_min_time", "First time of the head, in ms.", Gauge, false, |s| {
+            s.time_range.map_or(i64::MAX, |range| range.0) as f64
+        }),
+        ("prometheus_tsdb_head_max_time", "Last time of the head, in ms.", Gauge, false, |s| {
+            s.time_range.map_or(i64::MIN, |range| range.1) as f64
+        }),
+        ("prometheus_tsdb_head_min_time_seconds", "First time of the head.", Gauge, false, |s| {
+            s.time_range.map_or(i64::MAX, |range| range.0) as f64 / 1000.0
+        }),
+        ("prometheus_tsdb_head_max_time_seconds", "Last time of the head.", Gauge, false, |s| {
+            s.time_range.map_or(i64::MIN, |range| range.1) as f64 / 1000.0
+        }),
+        ("prometheus_tsdb_blocks_loaded", "Blocks.", Gauge, false, |s| s.blocks as f64),
+        ("prometheus_tsdb_storage_blocks_bytes", "Bytes of the blocks.", Gauge, false, |s| {
+            s.block_bytes as f64
+        }),
+        ("prometheus_tsdb_wal_storage_size_bytes", "Bytes of the journal.", Gauge, false, |s| {
+            s.journal_bytes as f64
+        }),
+        (
+            "prometheus_tsdb_head_chunks_storage_size_bytes",
+            "Bytes of closed chunks of the head.",
+            Gauge,
+            false,
+            |s| s.head_chunk_bytes as f64,
+        ),
+        (
+            "prometheus_tsdb_exemplar_exemplars_in_storage",
+            "Exemplars in memory.",
+            Gauge,
+            false,
+            |s| s.exemplars as f64,
+        ),
+        ("unladen_store_memory_bytes", "Bytes of memory of the head.", Gauge, false, |s| {
+            s.memory_bytes as f64
+        }),
+        ("unladen_store_label_pairs", "Label pairs of the head.", Gauge, false, |s| {
+            s.label_pairs as f64
+        }),
+        ("unladen_store_symbols", "Strings of the head's labels.", Gauge, false, |s| {
+            s.symbols as f64
+        }),
+        (
+            "unladen_store_samples_unknown_series_total",
+            "Samples rejected because their series was gone.",
+            Counter,
+            false,
+            |s| s.samples_rejected[3] as f64,
+        ),
+        (
+            "unladen_store_samples_duplicate_total",
+            "Samples rejected because another value has their time.",
+            Counter,
+            false,
+            |s| s.samples_rejected[1] as f64,
+        ),
+        ("prometheus_tsdb_head_samples_appended_total", "Samples appended.", Counter, true, |s| {
+            s.samples_appended as f64
+        }),
+        (
+            "prometheus_tsdb_out_of_order_samples_total",
+            "Samples out of order.",
+            Counter,
+            true,
+            |s| s.samples_rejected[0] as f64,
+        ),
+        (
+            "prometheus_tsdb_too_old_samples_total",
+            "Samples too old for the head.",
+            Counter,
+            true,
+            |s| s.samples_rejected[2] as f64,
+        ),
+    ]
+};
+
+/// Writes the figures of the store, all of one moment.
+struct StoreFigures(Arc<Db>);
+
+impl unladen::Collector for StoreFigures {
+    fn collect(&self, out: &mut unladen::FamilyWriter<'_, '_>) {
+        use wire::exposition::writer::{Family, LabelSet, Point};
+        let stats = self.0.stats();
+        for (name, help, kind, by_type, figure) in STORE {
+            let labels: &[(&str, &str)] = if by_type { &[("type", "float")] } else { &[] };
+            let mut samples = out.family(&Family { name, help, kind, unit: "" });
+            samples.point(&Point::new(LabelSet::Pairs(labels), figure(&stats)));
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! 1. The configuration is read; a bad one ends the start with code 2.
 //! 2. Sockets are bound and answer "not ready"; a taken address ends the start with code 1.
 //! 3. The store is opened; then scraping starts, and requests are answered.
-//! 4. Until a signal or a request says so: reloads, and the store's regular work.
+//! 4. Until a signal or a request says so: reloads, and the store's regular work on its own thread.
 //! 5. Scrapes stop, answers under way are finished, the store is synced.
 //!
 //! Scraping has a runtime of its own. Queries live on another one, whose threads they may fill.
@@ -19,9 +19,10 @@ use store::disk::Directory;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::api::DRAIN;
+use crate::api::{DRAIN, YEAR};
 use crate::app::{App, Command, Life, Running, now_ms};
 use crate::cli::ServeOptions;
 use crate::config::{self, Loaded};
@@ -31,9 +32,6 @@ use crate::{log, scrape};
 
 /// From one round of the store's regular work to the next.
 const MAINTENANCE: Duration = Duration::from_secs(5);
-
-/// Threads for answers besides those of queries.
-const OTHER_ANSWERS: usize = 16;
 
 /// Why the server did not start, and the code to exit with.
 struct Failed {
@@ -67,6 +65,7 @@ fn start(options: ServeOptions) -> Result<(), Failed> {
     for warning in &options.warnings {
         tracing::warn!("{warning}");
     }
+    raise_open_files();
     let from_file = match &options.config_file {
         None => None,
         Some(path) => Some(load(path).map_err(|message| Failed { message, code: 2 })?),
@@ -79,7 +78,8 @@ fn start(options: ServeOptions) -> Result<(), Failed> {
         .map_err(io)?;
     let answering = tokio::runtime::Builder::new_multi_thread()
         .thread_name("web")
-        .max_blocking_threads(options.query_concurrency.saturating_add(OTHER_ANSWERS))
+        // A slow reader of an answer keeps a thread: one for each connection, and queries never wait.
+        .max_blocking_threads(options.query_concurrency + options.max_connections)
         .enable_all()
         .build()
         .map_err(io)?;
@@ -94,19 +94,39 @@ fn start(options: ServeOptions) -> Result<(), Failed> {
     let app = Arc::new(app(options, loaded, commands)?);
     let (stop, stopped) = watch::channel(false);
     let web = Arc::new(Web::new(app.clone()));
-    let serving = answering.spawn(web::serve(listeners, web, stopped, DRAIN));
+    let mut serving = answering.spawn(web::serve(listeners, web, stopped, DRAIN));
     for address in &addresses {
         tracing::info!(%address, "Listening");
     }
-    let outcome = scraping.block_on(live(&app, receiver));
+    let outcome = scraping.block_on(live(&app, receiver, &mut serving));
     app.set_life(Life::Stopping);
     let _ = stop.send(true);
-    // A panic in there is in the log.
-    let _ = answering.block_on(serving);
+    if !serving.is_finished() {
+        // A panic in there is in the log.
+        let _ = answering.block_on(serving);
+    }
     end(answering);
     end(scraping);
     tracing::info!("See you next time!");
     outcome
+}
+
+/// Takes as many file descriptors as the system allows: connections, targets and blocks need them, and
+/// the soft limit is often 1,024 for the sake of programs that use `select`.
+fn raise_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current == limit.maximum {
+        return;
+    }
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(
+            %error,
+            limit = limit.current.unwrap_or(u64::MAX),
+            "cannot raise the limit of open files; connections or targets may run out of them"
+        );
+    }
 }
 
 /// Gives threads that don't end by themselves a moment.
@@ -139,7 +159,6 @@ fn app(
 }
 
 fn engine(options: &ServeOptions, loaded: &Loaded) -> Result<Engine, String> {
-    let milliseconds = |duration: Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
     Engine::new(promql::Options {
         max_samples: options.query_max_samples,
         timeout: options.query_timeout,
@@ -193,10 +212,21 @@ fn builtin(options: &ServeOptions, port: u16) -> Result<Loaded, Failed> {
 }
 
 /// From the opened store to the end.
-async fn live(app: &Arc<App>, commands: mpsc::Receiver<Command>) -> Result<(), Failed> {
-    let signals = Signals::new()
+async fn live(
+    app: &Arc<App>,
+    commands: mpsc::Receiver<Command>,
+    serving: &mut JoinHandle<()>,
+) -> Result<(), Failed> {
+    let mut signals = Signals::new()
         .map_err(|error| Failed::new(format!("cannot listen to signals: {error}")))?;
-    let db = open(app).await?;
+    let db = tokio::select! {
+        opened = open(app) => opened?,
+        signal = signals.end() => {
+            // What is opened is as safe as when the process is killed: nothing was appended.
+            tracing::warn!(signal, "Received an OS signal while the data was opened, exiting");
+            return Ok(());
+        }
+    };
     let scraper = Arc::new(scrape::Manager::new(
         db.clone(),
         app.metrics.registry(),
@@ -211,27 +241,76 @@ async fn live(app: &Arc<App>, commands: mpsc::Receiver<Command>) -> Result<(), F
         .map_err(|error| Failed { message: error.to_string(), code: 2 })?;
     app.open(db.clone(), scraper.clone());
     tracing::info!("Server is ready to receive web requests.");
-    work(app, &db, &scraper, signals, commands).await;
+    let mut upkeep = Upkeep::start(app, &db)
+        .map_err(|error| Failed::new(format!("cannot start threads: {error}")))?;
+    let server = Server { app: app.clone(), db, scraper };
+    let worked = tokio::select! {
+        () = work(&server, signals, commands) => Ok(()),
+        _ = serving => Err(Failed::new("no connections are taken any more, for the reason above")),
+        _ = &mut upkeep.ended => {
+            Err(Failed::new("the store's regular work ended, for the reason above"))
+        }
+    };
     app.set_life(Life::Stopping);
     tracing::info!("Stopping: scrapes first, then what was appended is written down");
-    scraper.shutdown().await;
-    let synced = tokio::task::spawn_blocking(move || db.sync()).await;
-    match synced {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => Err(Failed::new(format!("the last samples may be lost: {error}"))),
-        Err(_) => Err(Failed::new("the last samples may be lost: the sync panicked")),
+    server.scraper.shutdown().await;
+    worked.and(upkeep.end().await)
+}
+
+/// What runs, for reloads.
+struct Server {
+    app: Arc<App>,
+    db: Arc<Db>,
+    scraper: Arc<scrape::Manager>,
+}
+
+/// The store's regular work, on a thread of its own: no pool that others fill can make it wait, and
+/// its rounds follow one another.
+struct Upkeep {
+    /// Dropped to end the work.
+    stop: std::sync::mpsc::Sender<()>,
+    /// How the last sync went.
+    ended: oneshot::Receiver<Result<(), store::Error>>,
+}
+
+impl Upkeep {
+    fn start(app: &Arc<App>, db: &Arc<Db>) -> std::io::Result<Self> {
+        use std::sync::mpsc::{RecvTimeoutError, channel};
+        let (stop, stopped) = channel::<()>();
+        let (sender, ended) = oneshot::channel();
+        let (app, db) = (app.clone(), db.clone());
+        std::thread::Builder::new().name("upkeep".to_owned()).spawn(move || {
+            while stopped.recv_timeout(MAINTENANCE) == Err(RecvTimeoutError::Timeout) {
+                maintain(&app, &db);
+            }
+            // Nobody listens only when the server fails anyway.
+            let _ = sender.send(db.sync());
+        })?;
+        Ok(Upkeep { stop, ended })
     }
+
+    /// Waits for the round under way, then for everything appended to be on disk.
+    async fn end(self) -> Result<(), Failed> {
+        let Upkeep { stop, ended } = self;
+        drop(stop);
+        match ended.await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(Failed::new(format!("the last samples may be lost: {error}"))),
+            Err(_) => Err(Failed::new("the last samples may be lost: the sync panicked")),
+        }
+    }
+}
+
+fn milliseconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
 async fn open(app: &Arc<App>) -> Result<Arc<Db>, Failed> {
     let options = &app.options;
     let loaded = app.running.load().loaded.clone();
-    let milliseconds = |duration: Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
     let exemplars = options.has_feature("exemplar-storage");
     let store_options = store::Options {
-        retention_ms: milliseconds(
-            loaded.config.storage.retention_time.unwrap_or(options.retention),
-        ),
+        retention_ms: milliseconds(app.retention(&loaded)),
         block_range_ms: milliseconds(options.block_duration),
         max_exemplars: match exemplars {
             true => usize::try_from(loaded.config.storage.max_exemplars).unwrap_or(usize::MAX),
@@ -287,138 +366,164 @@ impl Signals {
             interrupt: signal(SignalKind::interrupt())?,
         })
     }
+
+    /// Waits for a signal to end, and says which.
+    async fn end(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
 }
 
-/// Reloads and maintains until the end is asked for.
-async fn work(
-    app: &Arc<App>,
-    db: &Arc<Db>,
-    scraper: &Arc<scrape::Manager>,
-    mut signals: Signals,
-    mut commands: mpsc::Receiver<Command>,
-) {
-    let mut maintenance = interval(MAINTENANCE);
-    maintenance.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut look = interval(app.options.auto_reload.unwrap_or(Duration::from_secs(3600)));
-    let mut seen = app.options.config_file.as_deref().and_then(content);
-    let mut maintaining: Option<oneshot::Receiver<()>> = None;
+/// Reloads until the end is asked for.
+async fn work(server: &Server, mut signals: Signals, mut commands: mpsc::Receiver<Command>) {
+    let Signals { hangup, terminate, interrupt } = &mut signals;
+    let auto_reload = server.app.options.auto_reload;
+    let mut look = interval(auto_reload.unwrap_or(YEAR));
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut seen = match auto_reload {
+        Some(_) => server.fingerprint().await,
+        None => None,
+    };
     loop {
         tokio::select! {
-            _ = signals.terminate.recv() => {
+            _ = terminate.recv() => {
                 tracing::warn!(signal = "SIGTERM", "Received an OS signal, exiting gracefully...");
                 return;
             }
-            _ = signals.interrupt.recv() => {
+            _ = interrupt.recv() => {
                 tracing::warn!(signal = "SIGINT", "Received an OS signal, exiting gracefully...");
                 return;
             }
             // Whoever asked by signal reads the log.
-            _ = signals.hangup.recv() => { let _ = reload(app, scraper).await; }
+            _ = hangup.recv() => { let _ = server.reload().await; }
             Some(command) = commands.recv() => match command {
                 Command::Quit => {
                     tracing::warn!("Received termination request via web service, exiting gracefully...");
                     return;
                 }
-                Command::Reload(answer) => { let _ = answer.send(reload(app, scraper).await); }
+                Command::Reload(answer) => { let _ = answer.send(server.reload().await); }
             },
-            _ = look.tick(), if app.options.auto_reload.is_some() => {
-                let now = app.options.config_file.as_deref().and_then(content);
-                if now.is_some() && now != seen {
-                    seen = now;
-                    let _ = reload(app, scraper).await;
-                }
-            }
-            _ = maintenance.tick() => {
-                // A round that takes longer than the interval is not joined by another one.
-                let busy = maintaining.as_mut().is_some_and(|done| {
-                    matches!(done.try_recv(), Err(oneshot::error::TryRecvError::Empty))
-                });
-                if !busy {
-                    maintaining = Some(maintain(app, db));
+            _ = look.tick(), if auto_reload.is_some() => {
+                let now = server.fingerprint().await;
+                // A reload that failed is tried again: what it lacked may be elsewhere.
+                if now.is_some() && now != seen && server.reload().await.is_ok() {
+                    // A file that was written since then differs at the next look. Only where other
+                    // files are included than before, those have to be read once more.
+                    let after = server.fingerprint().await;
+                    seen = if same_files(&now, &after) { now } else { after };
                 }
             }
         }
     }
 }
 
-/// What a configuration file holds, for noticing that it changed.
-fn content(path: &Path) -> Option<Vec<u8>> {
-    std::fs::read(path).ok()
-}
+/// What the files of a configuration hold, each as a hash; a missing one has none.
+type Fingerprint = Vec<(PathBuf, Option<u64>)>;
 
-/// Starts one round of the store's regular work.
-fn maintain(app: &Arc<App>, db: &Arc<Db>) -> oneshot::Receiver<()> {
-    let (sender, receiver) = oneshot::channel();
-    let (app, db) = (app.clone(), db.clone());
-    tokio::task::spawn_blocking(move || {
-        match db.maintain(now_ms()) {
-            Ok(done) => {
-                if done.blocks_cut + done.blocks_deleted > 0 {
-                    tracing::info!(
-                        cut = done.blocks_cut,
-                        deleted = done.blocks_deleted,
-                        series_removed = done.series_removed,
-                        segments_removed = done.segments_removed,
-                        "Blocks changed"
-                    );
-                }
-                app.metrics.maintained(&done);
-            }
-            Err(error) => {
-                tracing::error!(%error, "the store's regular work failed and is tried again");
-                app.metrics.maintenance_failed();
-            }
-        }
-        let _ = sender.send(());
-    });
-    receiver
-}
-
-/// Takes up the configuration file as it is now; a bad one changes nothing.
-async fn reload(app: &Arc<App>, scraper: &Arc<scrape::Manager>) -> Result<(), String> {
-    let outcome = try_reload(app, scraper).await;
-    let now = now_ms();
-    app.metrics.reloaded(outcome.is_ok(), now);
-    let before = app.running.load_full();
-    match outcome {
-        Ok(loaded) => {
-            app.running.store(Arc::new(Running {
-                loaded,
-                last_reload_worked: true,
-                last_success_ms: now,
-            }));
-            tracing::info!("Completed loading of configuration file");
-            Ok(())
-        }
-        Err(reason) => {
-            app.running.store(Arc::new(Running { last_reload_worked: false, ..(*before).clone() }));
-            for line in reason.lines() {
-                tracing::error!("{line}");
-            }
-            Err(reason)
-        }
-    }
-}
-
-async fn try_reload(app: &Arc<App>, scraper: &Arc<scrape::Manager>) -> Result<Arc<Loaded>, String> {
-    let Some(path) = app.options.config_file.clone() else {
-        // The built-in configuration never changes.
-        return Ok(app.running.load().loaded.clone());
+fn same_files(one: &Option<Fingerprint>, other: &Option<Fingerprint>) -> bool {
+    let names = |print: &Option<Fingerprint>| -> Option<Vec<PathBuf>> {
+        print.as_ref().map(|files| files.iter().map(|(path, _)| path.clone()).collect())
     };
-    tracing::info!(file = %path.display(), "Loading configuration file");
-    let loaded = tokio::task::spawn_blocking(move || load(&path))
-        .await
-        .map_err(|_| "reading the configuration panicked".to_owned())??;
-    let before = app.running.load().loaded.config.global.evaluation_interval;
-    let replaced = match loaded.config.global.evaluation_interval == before {
-        true => None,
-        false => Some(engine(&app.options, &loaded)?),
-    };
-    scraper.apply(&loaded.config).map_err(|error| error.to_string())?;
-    if let Some(engine) = replaced {
-        app.engine.store(Arc::new(engine));
+    names(one) == names(other)
+}
+
+fn fingerprint(files: &[PathBuf]) -> Fingerprint {
+    use std::hash::BuildHasher;
+    let hasher = foldhash::quality::FixedState::with_seed(0);
+    let hash = |path: &PathBuf| std::fs::read(path).ok().map(|bytes| hasher.hash_one(bytes));
+    files.iter().map(|path| (path.clone(), hash(path))).collect()
+}
+
+/// One round of the store's regular work.
+fn maintain(app: &App, db: &Db) {
+    match db.maintain(now_ms()) {
+        Ok(done) => {
+            if done.blocks_cut + done.blocks_deleted > 0 {
+                tracing::info!(
+                    cut = done.blocks_cut,
+                    deleted = done.blocks_deleted,
+                    series_removed = done.series_removed,
+                    segments_removed = done.segments_removed,
+                    "Blocks changed"
+                );
+            }
+            app.metrics.maintained(&done);
+        }
+        Err(error) => {
+            tracing::error!(%error, "the store's regular work failed and is tried again");
+            app.metrics.maintenance_failed();
+        }
     }
-    Ok(Arc::new(loaded))
+}
+
+impl Server {
+    /// What the files of the running configuration hold now; `None` without files.
+    async fn fingerprint(&self) -> Option<Fingerprint> {
+        let loaded = self.app.running.load().loaded.clone();
+        if self.app.options.config_file.is_none() {
+            return None;
+        }
+        tokio::task::spawn_blocking(move || fingerprint(&loaded.files)).await.ok()
+    }
+
+    /// Takes up the configuration file as it is now; a bad one changes nothing.
+    async fn reload(&self) -> Result<(), String> {
+        let app = &self.app;
+        let outcome = self.try_reload().await;
+        let now = now_ms();
+        app.metrics.reloaded(outcome.is_ok(), now);
+        let before = app.running.load_full();
+        match outcome {
+            Ok(loaded) => {
+                app.running.store(Arc::new(Running {
+                    loaded,
+                    last_reload_worked: true,
+                    last_success_ms: now,
+                }));
+                tracing::info!("Completed loading of configuration file");
+                Ok(())
+            }
+            Err(reason) => {
+                app.running
+                    .store(Arc::new(Running { last_reload_worked: false, ..(*before).clone() }));
+                for line in reason.lines() {
+                    tracing::error!("{line}");
+                }
+                Err(reason)
+            }
+        }
+    }
+
+    async fn try_reload(&self) -> Result<Arc<Loaded>, String> {
+        let app = &self.app;
+        let before = app.running.load().loaded.clone();
+        let Some(path) = app.options.config_file.clone() else {
+            // The built-in configuration never changes.
+            return Ok(before);
+        };
+        tracing::info!(file = %path.display(), "Loading configuration file");
+        let loaded = tokio::task::spawn_blocking(move || load(&path))
+            .await
+            .map_err(|_| "reading the configuration panicked".to_owned())??;
+        let (old, new) = (&before.config, &loaded.config);
+        let replaced = match new.global.evaluation_interval == old.global.evaluation_interval {
+            true => None,
+            false => Some(engine(&app.options, &loaded)?),
+        };
+        self.scraper.apply(new).map_err(|error| error.to_string())?;
+        if let Some(engine) = replaced {
+            app.engine.store(Arc::new(engine));
+        }
+        self.db.set_retention(milliseconds(app.retention(&loaded)));
+        if new.storage.max_exemplars != old.storage.max_exemplars {
+            tracing::warn!(
+                "storage.exemplars.max_exemplars changed: it takes effect at the next start"
+            );
+        }
+        Ok(Arc::new(loaded))
+    }
 }
 
 /// Checks configuration files and prints what there is to say, to standard output what is fine and

@@ -9,6 +9,7 @@ use wire::exposition::Kind;
 use wire::exposition::negotiate::Negotiated;
 use wire::exposition::writer::{Buffer, Family, LabelSet, Point, fold};
 
+use super::bound::Bound;
 use super::form::Form;
 use super::reply::Answer;
 use super::{ApiError, ErrorKind};
@@ -22,19 +23,26 @@ struct Last {
 }
 
 /// Finds the last samples, and gives an answer that writes them.
-pub(super) fn federate(app: &App, form: &Form, negotiated: Negotiated) -> Result<Answer, ApiError> {
+pub(super) fn federate(
+    app: &App,
+    form: &Form,
+    negotiated: Negotiated,
+    bound: &Bound,
+) -> Result<Answer, ApiError> {
     let selectors = form
         .all("match[]")
         .map(|text| promql::parse_selector(text).map_err(|error| error.to_string()))
         .collect::<Result<Vec<_>, _>>()
         .map_err(ApiError::bad_data)?;
     let now = app.now_ms();
-    let from = now - i64::try_from(app.options.lookback_delta.as_millis()).unwrap_or(i64::MAX);
+    let lookback = i64::try_from(app.options.lookback_delta.as_millis()).unwrap_or(i64::MAX);
+    let from = now.saturating_sub(lookback);
     let querier = app.db()?.querier(from, now);
     let mut found: BTreeMap<Labels, Last> = BTreeMap::new();
     let mut samples = Samples::default();
     for matchers in &selectors {
         for series in querier.select(matchers, from, now)? {
+            bound.check()?;
             if found.contains_key(series.labels()) {
                 continue;
             }
@@ -124,7 +132,7 @@ fn with_external<'a>(
 pub(super) fn failure(error: &ApiError) -> Response<Body> {
     let status = match error.kind() {
         ErrorKind::BadData => StatusCode::BAD_REQUEST,
-        ErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorKind::Unavailable | ErrorKind::Timeout => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
     crate::web::plain(status, format!("{}\n", error.message()))

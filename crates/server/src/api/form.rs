@@ -128,7 +128,8 @@ pub(crate) fn parse_time(text: &str) -> Result<i64, String> {
         if milliseconds.abs() >= i64::MAX as f64 {
             return Err(refused());
         }
-        return Ok(milliseconds as i64);
+        // What is reckoned with times, such as a lookback, has room on both sides.
+        return Ok((milliseconds as i64).clamp(MIN_TIME, MAX_TIME));
     }
     match text {
         MIN_TIME_TEXT => Ok(MIN_TIME),
@@ -235,6 +236,8 @@ mod tests {
             ("2023-02-29T12:30:15Z", None),
             ("2024-02-29 12:30:15Z", None),
             ("2024-02-29T12:30:15", None),
+            ("9223372036854775", Some(MAX_TIME)),
+            ("-9223372036854775", Some(MIN_TIME)),
             ("1e300", None),
             ("NaN", None),
             ("", None),

@@ -7,11 +7,14 @@
 //! query     /query …             series   /series, /labels, /label/<name>/values
 //! targets   /targets, /metadata  status   /status/…, /features
 //! rules     /rules, /alerts      federate /federate
+//! bound     what ends a look into the store
 //! ```
 //! Queries run on blocking threads of the web's own runtime, at most as many at once as the command
-//! line says; scraping has another runtime, so that no query makes a scrape late.
+//! line says, and a few looks at series and labels besides; scraping has another runtime, so that no
+//! query makes a scrape late.
 
 mod answer;
+mod bound;
 mod error;
 mod federate;
 mod form;
@@ -30,7 +33,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use promql::Cancel;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub(crate) use error::{ApiError, ErrorKind};
 pub(crate) use reply::{Out, accepts_gzip, stream};
@@ -38,6 +41,7 @@ pub(crate) use status::PROMETHEUS_VERSION;
 
 use crate::app::App;
 use crate::web::Body;
+use bound::Bound;
 use form::Form;
 use reply::Answer;
 
@@ -129,6 +133,12 @@ impl Endpoint {
     fn is_query(&self) -> bool {
         matches!(self, Endpoint::Query | Endpoint::QueryRange)
     }
+
+    /// Whether it may look at all series.
+    fn is_look(&self) -> bool {
+        use Endpoint::{LabelValues, Labels, QueryExemplars, Series};
+        matches!(self, Labels | LabelValues(_) | Series | QueryExemplars)
+    }
 }
 
 /// The label `handler` of each endpoint; a closed list keeps the metrics' series few.
@@ -181,6 +191,8 @@ pub(crate) struct Api {
     app: Arc<App>,
     /// Queries that may run at once.
     queries: Arc<Semaphore>,
+    /// Other looks into the store that may run at once.
+    looks: Arc<Semaphore>,
 }
 
 /// A request whose body has been read.
@@ -196,7 +208,7 @@ pub(crate) struct Call<'a> {
 impl Api {
     pub(crate) fn new(app: Arc<App>) -> Self {
         let queries = Arc::new(Semaphore::new(app.options.query_concurrency.max(1)));
-        Api { app, queries }
+        Api { app, queries, looks: Arc::new(Semaphore::new(LOOKS)) }
     }
 
     /// The answer, and the label `handler` of the request's metrics.
@@ -228,34 +240,31 @@ impl Api {
         if endpoint.is_query() {
             return self.respond_to_query(endpoint.clone(), form, gzip).await;
         }
-        if *endpoint == Endpoint::QueryExemplars {
-            let app = self.app.clone();
-            let nothing = Answer::json(|_| {});
-            let mut response = reply::run(gzip, move || {
-                query::exemplars(&app, &form).map(|found| found.unwrap_or(nothing))
-            })
-            .await;
-            // A query without selectors has no content, as in Prometheus.
-            if hyper::body::Body::size_hint(response.body()).exact() == Some(0) {
-                *response.status_mut() = StatusCode::NO_CONTENT;
-                response.headers_mut().remove(header::CONTENT_TYPE);
-            }
-            return response;
+        if endpoint.is_look() {
+            return self.respond_to_look(endpoint.clone(), form, gzip).await;
         }
         let (app, endpoint) = (self.app.clone(), endpoint.clone());
         reply::run(gzip, move || light(&app, &endpoint, &form)).await
     }
 
-    /// Waits for a turn, runs the query, and stops it when the client goes away.
+    /// Waits for a turn, runs the query, and stops it when the client goes away. What the request says
+    /// is read first: a mistake needs no turn, and the time that it grants covers the waiting, too.
     async fn respond_to_query(&self, endpoint: Endpoint, form: Form, gzip: bool) -> Response<Body> {
         let asked = Instant::now();
-        let wait = self.queries.clone().acquire_owned();
-        let turn = match tokio::time::timeout(self.app.options.query_timeout, wait).await {
-            Ok(Ok(turn)) => turn,
-            Ok(Err(_)) | Err(_) => {
-                let message = "query timed out in query queue";
-                return ApiError::new(ErrorKind::Timeout, message).response();
-            }
+        let app = self.app.clone();
+        let prepared = tokio::task::spawn_blocking(move || match endpoint {
+            Endpoint::QueryRange => query::range(&app, &form),
+            _ => query::instant(&app, &form),
+        });
+        let prepared = match prepared.await {
+            Ok(Ok(prepared)) => prepared,
+            Ok(Err(error)) => return error.response(),
+            Err(_) => return reply::panicked(),
+        };
+        let deadline = prepared.deadline(&self.app, asked);
+        let turn = match turn(&self.queries, deadline).await {
+            Ok(turn) => turn,
+            Err(error) => return error.response(),
         };
         let queued = asked.elapsed();
         let cancel = Cancel::default();
@@ -263,16 +272,60 @@ impl Api {
         let app = self.app.clone();
         let response = reply::run(gzip, move || {
             let _running = app.metrics.query_running();
-            let answer = match endpoint {
-                Endpoint::QueryRange => query::range(&app, &form, &cancel, queued),
-                _ => query::instant(&app, &form, &cancel, queued),
-            };
+            let answer = prepared.run(&app, &cancel, deadline, queued);
             // The turn ends with the evaluation: a slow reader of the answer keeps none.
             drop(turn);
             answer
         })
         .await;
         // The head is there: from now on the writer notices by itself when nobody listens.
+        guard.disarm();
+        response
+    }
+
+    /// Waits for a turn, and looks for series, labels or exemplars.
+    async fn respond_to_look(&self, endpoint: Endpoint, form: Form, gzip: bool) -> Response<Body> {
+        let is_exemplars = endpoint == Endpoint::QueryExemplars;
+        let app = self.app.clone();
+        let mut response = self
+            .look(gzip, ApiError::response, move |bound| match &endpoint {
+                Endpoint::Labels => series::names(&app, &form, bound),
+                Endpoint::LabelValues(name) => series::values(&app, &form, name, bound),
+                Endpoint::QueryExemplars => query::exemplars(&app, &form, bound)
+                    .map(|found| found.unwrap_or_else(|| Answer::json(|_| {}))),
+                _ => series::series(&app, &form, bound),
+            })
+            .await;
+        // A query without selectors has no content, as in Prometheus.
+        if is_exemplars && hyper::body::Body::size_hint(response.body()).exact() == Some(0) {
+            *response.status_mut() = StatusCode::NO_CONTENT;
+            response.headers_mut().remove(header::CONTENT_TYPE);
+        }
+        response
+    }
+
+    /// Runs a look into the store: one of a few at once, for as long as a query may take, and no longer
+    /// than its client waits.
+    async fn look(
+        &self,
+        gzip: bool,
+        failure: fn(&ApiError) -> Response<Body>,
+        job: impl FnOnce(&Bound) -> Result<Answer, ApiError> + Send + 'static,
+    ) -> Response<Body> {
+        let asked = Instant::now();
+        let deadline = asked.checked_add(self.app.options.query_timeout).unwrap_or(asked + YEAR);
+        let turn = match turn(&self.looks, deadline).await {
+            Ok(turn) => turn,
+            Err(error) => return failure(&error),
+        };
+        let bound = Bound { deadline, cancel: Cancel::default() };
+        let mut guard = CancelOnDrop(Some(bound.cancel.clone()));
+        let response = reply::run_or(gzip, failure, move || {
+            let answer = bound.check().and_then(|()| job(&bound));
+            drop(turn);
+            answer
+        })
+        .await;
         guard.disarm();
         response
     }
@@ -301,10 +354,27 @@ impl Api {
         let accept = call.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
         let negotiated = wire::exposition::negotiate::negotiate(accept);
         let app = self.app.clone();
-        reply::run_or(accepts_gzip(call.headers), federate::failure, move || {
-            federate::federate(&app, &form, negotiated)
+        self.look(accepts_gzip(call.headers), federate::failure, move |bound| {
+            federate::federate(&app, &form, negotiated, bound)
         })
         .await
+    }
+}
+
+/// Looks at series, labels and exemplars that may run at once; others wait.
+pub(crate) const LOOKS: usize = 8;
+
+/// As good as never.
+pub(crate) const YEAR: Duration = Duration::from_secs(365 * 86_400);
+
+/// Waits for a turn, until `deadline`.
+async fn turn(turns: &Arc<Semaphore>, deadline: Instant) -> Result<OwnedSemaphorePermit, ApiError> {
+    let wait = turns.clone().acquire_owned();
+    match tokio::time::timeout_at(deadline.into(), wait).await {
+        Ok(Ok(turn)) => Ok(turn),
+        Ok(Err(_)) | Err(_) => {
+            Err(ApiError::new(ErrorKind::Timeout, "query timed out in query queue"))
+        }
     }
 }
 
@@ -325,14 +395,11 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// Everything but queries.
+/// Everything but looks into the store.
 fn light(app: &Arc<App>, endpoint: &Endpoint, form: &Form) -> Result<Answer, ApiError> {
     Ok(match endpoint {
         Endpoint::FormatQuery => query::format(app, form)?,
         Endpoint::ParseQuery => query::tree(app, form)?,
-        Endpoint::Labels => series::names(app, form)?,
-        Endpoint::LabelValues(name) => series::values(app, form, name)?,
-        Endpoint::Series => series::series(app, form)?,
         Endpoint::ScrapePools => targets::pools(app),
         Endpoint::Targets => targets::targets(app, form),
         Endpoint::TargetsMetadata => targets::target_metadata(app, form)?,
@@ -352,9 +419,12 @@ fn light(app: &Arc<App>, endpoint: &Endpoint, form: &Form) -> Result<Answer, Api
             let message = format!("{what}: not supported yet");
             return Err(ApiError::new(ErrorKind::NotFound, message));
         }
-        Endpoint::Query | Endpoint::QueryRange | Endpoint::QueryExemplars => {
-            unreachable!("queries have a way of their own")
-        }
+        Endpoint::Query
+        | Endpoint::QueryRange
+        | Endpoint::QueryExemplars
+        | Endpoint::Labels
+        | Endpoint::LabelValues(_)
+        | Endpoint::Series => unreachable!("what looks into the store has a way of its own"),
     })
 }
 

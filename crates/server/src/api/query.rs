@@ -1,6 +1,5 @@
 //! Queries: evaluated at one time or over a range, formatted, parsed, and their exemplars.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use promql::ast::{Kind, ValueType};
@@ -8,6 +7,7 @@ use promql::value::Value;
 use promql::{Cancel, Limits, Outcome, Query, Stats};
 
 use super::answer::{success, success_with};
+use super::bound::Bound;
 use super::error::ApiError;
 use super::form::{Form, MAX_TIME, MIN_TIME, Nanoseconds, parse_duration};
 use super::json;
@@ -23,32 +23,70 @@ const MAX_ANNOTATIONS: usize = 10;
 
 const TRUNCATED: &str = "results truncated due to limit";
 
-/// `/query`
-pub(super) fn instant(
-    app: &Arc<App>,
-    form: &Form,
-    cancel: &Cancel,
-    queued: Duration,
-) -> Result<Answer, ApiError> {
-    let limit = form.limit()?;
-    let time = form.time_or("time", app.now_ms())?;
-    let limits = limits(form, cancel)?;
-    let preparing = Instant::now();
-    let query = parse(app, form)?;
-    let prepared = preparing.elapsed();
-    let querier = app.db()?.querier(i64::MIN, i64::MAX);
-    let outcome = app.engine.load().instant(&querier, &query, time, &limits);
-    app.metrics.query_finished(queued, prepared, &outcome);
-    Ok(answer(form, query, outcome?, limit, (queued, prepared)))
+/// A query whose parameters are all in order.
+pub(super) struct Prepared {
+    query: Query,
+    times: Times,
+    limit: usize,
+    /// What the request asks for; the command line may allow less.
+    timeout: Option<Duration>,
+    lookback_delta: Option<i64>,
+    /// The parameter `stats`.
+    stats: String,
+    /// How long reading all that took.
+    took: Duration,
 }
 
-/// `/query_range`
-pub(super) fn range(
-    app: &Arc<App>,
-    form: &Form,
-    cancel: &Cancel,
-    queued: Duration,
-) -> Result<Answer, ApiError> {
+/// When a query is evaluated, in milliseconds.
+#[derive(Clone, Copy)]
+enum Times {
+    At(i64),
+    Range { start: i64, end: i64, step: i64 },
+}
+
+impl Prepared {
+    /// When the query has to be through that was asked for at `asked`.
+    pub(super) fn deadline(&self, app: &App, asked: Instant) -> Instant {
+        let most = app.options.query_timeout;
+        let allowed = self.timeout.map_or(most, |timeout| timeout.min(most));
+        asked.checked_add(allowed).unwrap_or(asked + super::YEAR)
+    }
+
+    /// Evaluates the query, until `deadline` at most. Waiting for it took `queued`.
+    pub(super) fn run(
+        self,
+        app: &App,
+        cancel: &Cancel,
+        deadline: Instant,
+        queued: Duration,
+    ) -> Result<Answer, ApiError> {
+        let limits = Limits {
+            timeout: Some(deadline.saturating_duration_since(Instant::now())),
+            lookback_delta: self.lookback_delta,
+            cancel: cancel.clone(),
+        };
+        let querier = app.db()?.querier(i64::MIN, i64::MAX);
+        let engine = app.engine.load();
+        let outcome = match self.times {
+            Times::At(time) => engine.instant(&querier, &self.query, time, &limits),
+            Times::Range { start, end, step } => {
+                engine.range(&querier, &self.query, start, end, step, &limits)
+            }
+        };
+        app.metrics.query_finished(queued, self.took, &outcome);
+        Ok(answer(self, outcome?, queued))
+    }
+}
+
+/// Reads the parameters of `/query`.
+pub(super) fn instant(app: &App, form: &Form) -> Result<Prepared, ApiError> {
+    let limit = form.limit()?;
+    let time = form.time_or("time", app.now_ms())?;
+    prepare(app, form, limit, Times::At(time))
+}
+
+/// Reads the parameters of `/query_range`.
+pub(super) fn range(app: &App, form: &Form) -> Result<Prepared, ApiError> {
     let limit = form.limit()?;
     let (start, end) = (form.time("start")?, form.time("end")?);
     if end < start {
@@ -68,10 +106,9 @@ pub(super) fn range(
              Try decreasing the query resolution (?step=XX)",
         ));
     }
-    let limits = limits(form, cancel)?;
-    let preparing = Instant::now();
-    let query = parse(app, form)?;
-    let kind = query.value_type(query.root);
+    let times = Times::Range { start, end, step: step.milliseconds() };
+    let prepared = prepare(app, form, limit, times)?;
+    let kind = prepared.query.value_type(prepared.query.root);
     if !matches!(kind, ValueType::Scalar | ValueType::Vector) {
         return Err(ApiError::parameter(
             "query",
@@ -82,12 +119,17 @@ pub(super) fn range(
             ),
         ));
     }
-    let prepared = preparing.elapsed();
-    let querier = app.db()?.querier(i64::MIN, i64::MAX);
-    let outcome =
-        app.engine.load().range(&querier, &query, start, end, step.milliseconds(), &limits);
-    app.metrics.query_finished(queued, prepared, &outcome);
-    Ok(answer(form, query, outcome?, limit, (queued, prepared)))
+    Ok(prepared)
+}
+
+fn prepare(app: &App, form: &Form, limit: usize, times: Times) -> Result<Prepared, ApiError> {
+    let timeout = form.duration("timeout")?.map(Nanoseconds::length);
+    let lookback_delta = lookback_delta(form)?;
+    let preparing = Instant::now();
+    let query = parse(app, form)?;
+    let stats = form.get("stats").to_owned();
+    let took = preparing.elapsed();
+    Ok(Prepared { query, times, limit, timeout, lookback_delta, stats, took })
 }
 
 fn parse(app: &App, form: &Form) -> Result<Query, ApiError> {
@@ -95,42 +137,32 @@ fn parse(app: &App, form: &Form) -> Result<Query, ApiError> {
         .map_err(|error| ApiError::parameter("query", error))
 }
 
-fn limits(form: &Form, cancel: &Cancel) -> Result<Limits, ApiError> {
-    let timeout = form.duration("timeout")?.map(Nanoseconds::length);
-    let lookback_delta = match form.get("lookback_delta") {
-        "" => None,
+fn lookback_delta(form: &Form) -> Result<Option<i64>, ApiError> {
+    match form.get("lookback_delta") {
+        "" => Ok(None),
         text => match parse_duration(text) {
-            Ok(delta) => Some(delta.milliseconds()).filter(|delta| *delta > 0),
+            Ok(delta) => Ok(Some(delta.milliseconds()).filter(|delta| *delta > 0)),
             Err(reason) => {
-                return Err(ApiError::bad_data(format!(
-                    "error parsing lookback delta duration: {reason}"
-                )));
+                Err(ApiError::bad_data(format!("error parsing lookback delta duration: {reason}")))
             }
         },
-    };
-    Ok(Limits { timeout, lookback_delta, cancel: cancel.clone() })
+    }
 }
 
-fn answer(
-    form: &Form,
-    query: Query,
-    outcome: Outcome,
-    limit: usize,
-    before: (Duration, Duration),
-) -> Answer {
+fn answer(prepared: Prepared, outcome: Outcome, queued: Duration) -> Answer {
+    let Prepared { query, limit, stats: wanted, took, .. } = prepared;
     let Outcome { mut value, annotations, stats } = outcome;
     let mut warnings = annotations.warnings(&query.text, MAX_ANNOTATIONS);
     let infos = annotations.infos(&query.text, MAX_ANNOTATIONS);
     if limit > 0 && truncate(&mut value, limit) {
         warnings.push(TRUNCATED.to_owned());
     }
-    let wanted = form.get("stats");
-    let stats = (!wanted.is_empty()).then_some((stats, before));
-    if !matches!(wanted, "" | "true" | "all") {
+    let stats = (!wanted.is_empty()).then_some(stats);
+    if !matches!(wanted.as_str(), "" | "true" | "all") {
         warnings.push(format!(
             "value {} for parameter \"stats\" is deprecated and will be rejected in the next major \
              release, use \"true\" or \"all\"",
-            promql::quote::quoted(wanted)
+            promql::quote::quoted(&wanted)
         ));
     }
     success_with(warnings, infos, move |out| {
@@ -138,9 +170,9 @@ fn answer(
         out.text(value_type(&value));
         out.text("\",\"result\":");
         write_value(out, &value);
-        if let Some((stats, (queued, prepared))) = stats {
+        if let Some(stats) = stats {
             out.text(",\"stats\":");
-            write_stats(out, &stats, queued, prepared);
+            write_stats(out, &stats, queued, took);
         }
         out.text("}");
     })
@@ -256,7 +288,7 @@ pub(super) fn tree(app: &App, form: &Form) -> Result<Answer, ApiError> {
 }
 
 /// `/query_exemplars`; `None` where the query selects no series: Prometheus answers that with 204.
-pub(super) fn exemplars(app: &App, form: &Form) -> Result<Option<Answer>, ApiError> {
+pub(super) fn exemplars(app: &App, form: &Form, bound: &Bound) -> Result<Option<Answer>, ApiError> {
     let start = form.time_or("start", MIN_TIME)?;
     let end = form.time_or("end", MAX_TIME)?;
     if end < start {
@@ -275,7 +307,9 @@ pub(super) fn exemplars(app: &App, form: &Form) -> Result<Option<Answer>, ApiErr
     if selectors.is_empty() {
         return Ok(None);
     }
-    let found = app.db()?.querier(start, end).exemplars(&selectors);
+    let querier = app.db()?.querier(start, end);
+    bound.check()?;
+    let found = querier.exemplars(&selectors);
     Ok(Some(success(move |out| {
         json::list(out, &found, |out, series| {
             out.text("{\"seriesLabels\":");

@@ -2,16 +2,20 @@
 //!
 //! A job runs on a blocking thread. It either fails, or gives an [`Answer`], which then writes its
 //! body through [`Out`]: a buffer of 64 KiB. What fits into it is sent at once with its length; more
-//! goes out chunk by chunk, and at most [`CHUNKS_AHEAD`] chunks wait for a slow client. When the
-//! client has gone, whatever is written more is dropped.
+//! goes out chunk by chunk, and at most [`CHUNKS_AHEAD`] chunks wait for a slow client. A client that
+//! takes nothing for [`STALL`] counts as gone. When the client has gone, whatever is written more is
+//! dropped, and the body breaks off where it is: it never looks like a whole one.
 
 use std::io::Write;
+use std::time::Duration;
 
-use crate::web::Body;
+use crate::web::{Body, Chunk};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::{HeaderValue, Response, StatusCode, header};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
 use super::error::ApiError;
@@ -21,6 +25,9 @@ const CHUNK: usize = 64 * 1024;
 
 /// Chunks that wait for a client that reads slowly; then the writer waits.
 const CHUNKS_AHEAD: usize = 4;
+
+/// How long a client may take nothing before the writer gives up and frees its thread.
+const STALL: Duration = Duration::from_secs(30);
 
 /// Smaller bodies are not worth compressing.
 const COMPRESS_FROM: usize = 1024;
@@ -60,7 +67,7 @@ enum State {
     /// Nothing was sent: the head waits for whether the body is a short one.
     Waiting(oneshot::Sender<Response<Body>>),
     /// The head is out, chunks follow.
-    Streaming(mpsc::Sender<Bytes>),
+    Streaming(mpsc::Sender<Chunk>),
     /// Nobody listens.
     Gone,
 }
@@ -135,12 +142,24 @@ impl Out {
     }
 
     fn send(&mut self, bytes: Vec<u8>) {
-        if bytes.is_empty() {
-            return;
+        if !bytes.is_empty() {
+            self.send_chunk(Chunk::Part(Bytes::from(bytes)));
         }
-        if let State::Streaming(sender) = &self.state
-            && sender.blocking_send(Bytes::from(bytes)).is_err()
-        {
+    }
+
+    /// Waits for room for at most [`STALL`]. Runs on a blocking thread of a runtime.
+    fn send_chunk(&mut self, chunk: Chunk) {
+        let State::Streaming(sender) = &self.state else { return };
+        let sent = match sender.try_send(chunk) {
+            Ok(()) => true,
+            Err(TrySendError::Closed(_)) => false,
+            Err(TrySendError::Full(chunk)) => {
+                let patient = async { tokio::time::timeout(STALL, sender.send(chunk)).await };
+                matches!(Handle::current().block_on(patient), Ok(Ok(())))
+            }
+        };
+        if !sent {
+            // Without its sender, the body breaks off.
             self.state = State::Gone;
         }
     }
@@ -167,6 +186,7 @@ impl Out {
             last = encoder.finish().unwrap_or_default();
         }
         self.send(last);
+        self.send_chunk(Chunk::End);
     }
 
     fn head(&self, body: Body, compressed: bool) -> Response<Body> {
@@ -231,13 +251,15 @@ pub(crate) async fn run_or(
             let _ = sender.send(failure(&error));
         }
     });
-    receiver.await.unwrap_or_else(|_| {
-        // The job panicked; the panic is in the log.
-        let mut response =
-            Response::new(Body::from("the server failed while it made the answer\n"));
-        *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
-        response
-    })
+    receiver.await.unwrap_or_else(|_| panicked())
+}
+
+/// The answer when a job panicked; the panic itself is in the log.
+#[cold]
+pub(super) fn panicked() -> Response<Body> {
+    let mut response = Response::new(Body::from("the server failed while it made the answer\n"));
+    *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+    response
 }
 
 #[cfg(test)]
@@ -280,6 +302,43 @@ mod tests {
             }
             assert_eq!(text, "01234567".repeat(size / 8).as_bytes());
         }
+    }
+
+    #[tokio::test]
+    async fn a_writer_that_breaks_off_leaves_no_whole_body() {
+        let response = run(false, || {
+            Ok(Answer::json(|out| {
+                out.bytes(&vec![b'x'; 2 * CHUNK]);
+                panic!("the writer fails midway, as this test wants it");
+            }))
+        })
+        .await;
+        assert_eq!(response.status(), StatusCode::OK);
+        response.into_body().collect().await.expect_err("the body is not whole");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_takes_nothing_is_given_up() {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let response = run(false, move || {
+            Ok(Answer::json(move |out| {
+                let chunks = (0..100).take_while(|_| {
+                    out.bytes(&vec![b'x'; CHUNK]);
+                    !out.is_gone()
+                });
+                let _ = sender.send(chunks.count());
+            }))
+        })
+        .await;
+        // The answer's body is held and not read.
+        let given_up = loop {
+            match receiver.try_recv() {
+                Ok(chunks) => break chunks,
+                Err(_) => tokio::time::advance(STALL).await,
+            }
+        };
+        assert_eq!(given_up, CHUNKS_AHEAD);
+        response.into_body().collect().await.expect_err("the body is not whole");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use store::{Labels, Querier};
 
 use super::answer::success_with;
+use super::bound::Bound;
 use super::error::ApiError;
 use super::form::{Form, MAX_TIME, MIN_TIME};
 use super::json;
@@ -14,7 +15,7 @@ use crate::app::App;
 const TRUNCATED: &str = "results truncated due to limit";
 
 /// `/series`
-pub(super) fn series(app: &App, form: &Form) -> Result<Answer, ApiError> {
+pub(super) fn series(app: &App, form: &Form, bound: &Bound) -> Result<Answer, ApiError> {
     if form.all("match[]").next().is_none() {
         return Err(ApiError::bad_data("no match[] parameter provided"));
     }
@@ -24,6 +25,7 @@ pub(super) fn series(app: &App, form: &Form) -> Result<Answer, ApiError> {
     let querier = querier(app, range)?;
     let mut found = Vec::new();
     for matchers in &selectors {
+        bound.check()?;
         found.extend(querier.series(matchers, one_more(limit))?);
     }
     if selectors.len() > 1 {
@@ -34,7 +36,7 @@ pub(super) fn series(app: &App, form: &Form) -> Result<Answer, ApiError> {
 }
 
 /// `/labels`
-pub(super) fn names(app: &App, form: &Form) -> Result<Answer, ApiError> {
+pub(super) fn names(app: &App, form: &Form, bound: &Bound) -> Result<Answer, ApiError> {
     let limit = form.limit()?;
     let range = time_range(form)?;
     let selectors = form.selectors().map_err(ApiError::bad_data)?;
@@ -45,6 +47,7 @@ pub(super) fn names(app: &App, form: &Form) -> Result<Answer, ApiError> {
         many => {
             let mut all = BTreeSet::new();
             for matchers in many {
+                bound.check()?;
                 all.extend(querier.label_names(matchers, one_more(limit))?);
             }
             all.into_iter().collect()
@@ -54,7 +57,12 @@ pub(super) fn names(app: &App, form: &Form) -> Result<Answer, ApiError> {
 }
 
 /// `/label/<name>/values`; `name` is as it stands in the path.
-pub(super) fn values(app: &App, form: &Form, name: &str) -> Result<Answer, ApiError> {
+pub(super) fn values(
+    app: &App,
+    form: &Form,
+    name: &str,
+    bound: &Bound,
+) -> Result<Answer, ApiError> {
     let name = match name.starts_with("U__") {
         true => wire::exposition::name::Escaping::Values.unescape(name),
         false => name.to_owned(),
@@ -73,6 +81,7 @@ pub(super) fn values(app: &App, form: &Form, name: &str) -> Result<Answer, ApiEr
         many => {
             let mut all = BTreeSet::new();
             for matchers in many {
+                bound.check()?;
                 all.extend(querier.label_values(&name, matchers, one_more(limit))?);
             }
             all.into_iter().collect()

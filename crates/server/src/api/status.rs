@@ -1,6 +1,7 @@
 //! The server about itself.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use store::Cardinality;
 
@@ -68,7 +69,10 @@ pub(crate) const PROMETHEUS_VERSION: &str = "3.14.0";
 /// `/status/runtimeinfo`
 pub(super) fn runtimeinfo(app: &App) -> Answer {
     let running = app.running.load_full();
-    let retention = running.loaded.config.storage.retention_time.unwrap_or(app.options.retention);
+    let retention = match app.retention(&running.loaded) {
+        Duration::ZERO => String::new(),
+        retention => duration::format(retention),
+    };
     let directory = std::env::current_dir().map(|path| path.display().to_string());
     let texts = [
         ("startTime", time::rfc3339(Some(app.started_ms))),
@@ -78,7 +82,7 @@ pub(super) fn runtimeinfo(app: &App) -> Answer {
         ("lastConfigTime", time::rfc3339(Some(running.last_success_ms))),
         ("GOGC", String::new()),
         ("GODEBUG", String::new()),
-        ("storageRetention", duration::format(retention)),
+        ("storageRetention", retention),
     ];
     let corruptions = app.metrics.corruptions();
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);

@@ -91,7 +91,8 @@ pub(crate) static FLAGS: &[Flag] = &[
         Value,
         "5m",
         Works,
-        "How long a request's head may take, and how long an idle connection is kept.",
+        "How long the head or the body of a request may take, and how long an idle connection is kept; \
+         0s for ever.",
     ),
     flag("web.max-connections", Value, "512", Works, "Connections at once, over all addresses."),
     flag(

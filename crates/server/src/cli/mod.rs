@@ -272,6 +272,21 @@ mod tests {
     }
 
     #[test]
+    fn nothing_means_the_default_or_no_bound() {
+        let day = std::time::Duration::from_secs(86_400);
+        for (line, retention) in [
+            ("", 15),
+            ("--storage.tsdb.retention.time=0s", 15),
+            ("--storage.tsdb.retention.time=3d", 3),
+            ("--storage.tsdb.retention=4d", 4),
+        ] {
+            assert_eq!(options(line).retention, day * retention, "{line}");
+        }
+        assert_eq!(options("--web.read-timeout=0s").read_timeout, None);
+        assert_eq!(options("--web.read-timeout=1d").read_timeout, Some(day));
+    }
+
+    #[test]
     fn mistakes_are_named() {
         for (line, expected) in [
             ("--storage.path=/x", "unknown long flag '--storage.path': is it"),
@@ -288,6 +303,10 @@ mod tests {
             ("check", "unladen check config FILE..."),
             ("check config", "which file?"),
             ("--web.enable-lifecycle=maybe", "true or false"),
+            ("--query.max-concurrency=9000000000", "--query.max-concurrency is from 1 to"),
+            ("--web.max-connections=0", "--web.max-connections is from 1 to"),
+            ("--storage.tsdb.min-block-duration=999ms", "from 1s to 31d"),
+            ("--storage.tsdb.min-block-duration=32d", "from 1s to 31d"),
         ] {
             let mistake = run(line).expect_err(line);
             assert!(mistake.message.contains(expected), "{line}: {}", mistake.message);

@@ -30,8 +30,8 @@ pub struct ServeOptions {
     pub auto_reload: Option<Duration>,
     /// `host:port`, the host may be empty.
     pub listen_addresses: Vec<String>,
-    /// How long a request's head may take.
-    pub read_timeout: Duration,
+    /// How long the head or the body of a request may take; `None` for as long as it wants.
+    pub read_timeout: Option<Duration>,
     /// Connections at once.
     pub max_connections: usize,
     /// Where others reach the server; its path has no slash at its end.
@@ -89,6 +89,12 @@ impl ServeOptions {
     }
 }
 
+/// How long samples are kept unless something else is said.
+const DEFAULT_RETENTION: Duration = Duration::from_secs(15 * 86_400);
+
+/// The most connections, and the most queries, at once: each can need a thread.
+const MAX_AT_ONCE: usize = 1 << 20;
+
 /// Checks the values of all flags.
 pub(super) fn build(given: &Given) -> Result<ServeOptions, Mistake> {
     let mut warnings = Vec::new();
@@ -115,9 +121,12 @@ pub(super) fn build(given: &Given) -> Result<ServeOptions, Mistake> {
         time => time,
     };
     let retention = match retention {
-        "" => Duration::from_secs(15 * 86_400),
+        "" => Duration::ZERO,
         text => parse_duration("storage.tsdb.retention.time", text)?,
     };
+    // As in Prometheus, a retention of nothing is none that was given.
+    let retention = if retention.is_zero() { DEFAULT_RETENTION } else { retention };
+    let read_timeout = values.duration("web.read-timeout")?;
     let cors_origin = Pattern::new(values.text("web.cors.origin")).map_err(|error| {
         Mistake::new(format!("--web.cors.origin is no regular expression: {error}"))
     })?;
@@ -127,8 +136,8 @@ pub(super) fn build(given: &Given) -> Result<ServeOptions, Mistake> {
         config_file: (!config_file.is_empty()).then(|| config_file.into()),
         auto_reload: auto_reload.then_some(interval),
         listen_addresses,
-        read_timeout: values.duration("web.read-timeout")?,
-        max_connections: values.number("web.max-connections")?,
+        read_timeout: (!read_timeout.is_zero()).then_some(read_timeout),
+        max_connections: values.at_most("web.max-connections", MAX_AT_ONCE)?,
         external_url,
         route_prefix,
         enable_lifecycle: values.is_on("web.enable-lifecycle"),
@@ -136,11 +145,11 @@ pub(super) fn build(given: &Given) -> Result<ServeOptions, Mistake> {
         cors_origin,
         storage_path: values.text("storage.tsdb.path").into(),
         retention,
-        block_duration: values.duration("storage.tsdb.min-block-duration")?,
+        block_duration: block_duration(&values)?,
         discovery_interval: values.duration("scrape.discovery-reload-interval")?,
         lookback_delta: values.duration("query.lookback-delta")?,
         query_timeout: values.duration("query.timeout")?,
-        query_concurrency: values.number("query.max-concurrency")?,
+        query_concurrency: values.at_most("query.max-concurrency", MAX_AT_ONCE)?,
         query_max_samples: values.number("query.max-samples")?,
         features,
         log_level: log_level(values.text("log.level"))?,
@@ -228,6 +237,14 @@ impl Values<'_> {
         }
     }
 
+    /// A count of what can be there at once, from 1 to `most`.
+    fn at_most(&self, name: &str, most: usize) -> Result<usize, Mistake> {
+        match self.number(name)? {
+            count @ 1.. if count <= most => Ok(count),
+            count => Err(Mistake::new(format!("--{name} is from 1 to {most}, not {count}"))),
+        }
+    }
+
     fn is_on(&self, name: &str) -> bool {
         self.text(name) == "true"
     }
@@ -255,6 +272,18 @@ fn check_address(address: &str) -> Result<(), Mistake> {
             "--web.listen-address wants host:port such as 0.0.0.0:9090 or :9090, not {address:?}"
         ))),
     }
+}
+
+fn block_duration(values: &Values<'_>) -> Result<Duration, Mistake> {
+    let (least, most) = (Duration::from_secs(1), Duration::from_secs(31 * 86_400));
+    let length = values.duration("storage.tsdb.min-block-duration")?;
+    if length < least || length > most {
+        return Err(Mistake::new(format!(
+            "--storage.tsdb.min-block-duration is from 1s to 31d, not {}",
+            values.text("storage.tsdb.min-block-duration")
+        )));
+    }
+    Ok(length)
 }
 
 fn external_url(values: &Values<'_>, address: &str) -> Result<Url, Mistake> {

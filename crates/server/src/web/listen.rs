@@ -49,6 +49,7 @@ pub(crate) async fn bind(address: &str) -> io::Result<TcpListener> {
 }
 
 /// Takes connections until `stop` says so, then waits for those at work, but no longer than `drain`.
+/// Returns before `stop` only when taking connections failed for good.
 pub(crate) async fn serve(
     listeners: Vec<TcpListener>,
     web: Arc<Web>,
@@ -62,9 +63,9 @@ pub(crate) async fn serve(
     }
     let mut connections = JoinSet::new();
     while let Some(done) = accepting.join_next().await {
-        if let Ok(mut of_listener) = done {
-            connections.spawn(async move { while of_listener.join_next().await.is_some() {} });
-        }
+        // Whoever panicked takes no connections any more: the server must not live on deaf.
+        let Ok(mut of_listener) = done else { return };
+        connections.spawn(async move { while of_listener.join_next().await.is_some() {} });
     }
     let all = async { while connections.join_next().await.is_some() {} };
     // Whoever is not through by then is cut off when the runtime ends.

@@ -15,12 +15,12 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
-use http_body_util::{BodyExt, Limited};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use tokio::sync::oneshot;
 use wire::exposition::negotiate::{Negotiated, negotiate};
 
-pub(crate) use body::Body;
+pub(crate) use body::{Body, Chunk};
 pub(crate) use listen::{bind, serve};
 
 use crate::api::{Api, Call, Out, accepts_gzip};
@@ -74,12 +74,9 @@ impl Web {
         });
         let body = match is_form && method != Method::GET {
             false => Bytes::new(),
-            true => match Limited::new(incoming, MAX_FORM).collect().await {
-                Ok(body) => body.to_bytes(),
-                Err(_) => {
-                    let text = "http: request body too large\n";
-                    return (plain(StatusCode::PAYLOAD_TOO_LARGE, text), "/*path");
-                }
+            true => match self.form(incoming).await {
+                Ok(body) => body,
+                Err(refused) => return (refused, "/*path"),
             },
         };
         let query = head.uri.query();
@@ -109,6 +106,32 @@ impl Web {
             ("/-/ready", &Method::GET) => (unavailable(&self.app), "/-/ready"),
             (_, &Method::GET) => self.page(path, query, &call),
             _ => (not_found(), "/*path"),
+        }
+    }
+
+    /// The body of a form, read in time.
+    async fn form(&self, incoming: Incoming) -> Result<Bytes, Response<Body>> {
+        let body = Limited::new(incoming, MAX_FORM).collect();
+        let read = match self.app.options.read_timeout {
+            None => body.await,
+            Some(limit) => match tokio::time::timeout(limit, body).await {
+                Ok(read) => read,
+                Err(_) => {
+                    let text = "the body of the request did not come in time\n";
+                    return Err(closing(StatusCode::REQUEST_TIMEOUT, text));
+                }
+            },
+        };
+        match read {
+            Ok(body) => Ok(body.to_bytes()),
+            Err(error) if error.is::<LengthLimitError>() => {
+                let text = "http: request body too large\n";
+                Err(closing(StatusCode::PAYLOAD_TOO_LARGE, text))
+            }
+            Err(_) => {
+                let text = "the body of the request broke off\n";
+                Err(closing(StatusCode::BAD_REQUEST, text))
+            }
         }
     }
 
@@ -189,6 +212,13 @@ pub(crate) fn plain(status: StatusCode, text: impl Into<Bytes>) -> Response<Body
     *response.status_mut() = status;
     let text = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, text);
+    response
+}
+
+/// A refusal after which the connection ends: the rest of the request is not read.
+fn closing(status: StatusCode, text: &'static str) -> Response<Body> {
+    let mut response = plain(status, text);
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
 }
 
