@@ -78,11 +78,18 @@ impl Head {
         if let Some(id) = self.index.read().find(labels.iter()) {
             return Ok(id);
         }
-        let mut index = self.index.write();
-        if let Some(id) = index.find(labels.iter()) {
-            return Ok(id);
-        }
-        let mut shard = self.shards[shard].lock();
+        let (mut index, mut shard) = loop {
+            let index = self.index.write();
+            if let Some(id) = index.find(labels.iter()) {
+                return Ok(id);
+            }
+            if let Some(shard) = self.shards[shard].try_lock() {
+                break (index, shard);
+            }
+            // It may be writing: nobody else is to wait for that, at the index.
+            drop(index);
+            drop(self.shards[shard].lock());
+        };
         let (generation, round) = (shard.generation, shard.round);
         let Some((row, generation)) = shard.rows.insert(generation, round) else {
             return Err(Error::full(format!(

@@ -123,6 +123,82 @@ fn retention_deletes_what_ended_that_long_before_the_newest_block() {
 }
 
 #[test]
+fn a_sample_from_far_away_or_a_long_pause_costs_one_range() {
+    // The time of a sample before all others, and whether others of the series follow in a chunk.
+    for (first, together) in [
+        (0, false),
+        (-(1 << 62), false),
+        (START - 1000 * RANGE, true),
+        (START - 5 * RANGE + 1, true),
+    ] {
+        let disk = SimulatedDisk::new(1);
+        let (db, _) = open(&disk, 0);
+        let mut content = Content::new();
+        let number = if together { 0 } else { 9 };
+        let mut appender = db.appender();
+        let id = appender.series(&labels(number)).unwrap();
+        appender.append(id, first, 1.0);
+        assert_eq!(appender.commit().unwrap().rejected, []);
+        content.entry(labels(number)).or_default().push((first, 1f64.to_bits()));
+        fill(&db, &mut content, 2, START, START + RANGE);
+        let mut rounds = 0;
+        for _ in 0..2 {
+            rounds += db.maintain(START).unwrap().blocks_cut;
+        }
+        assert_eq!((rounds, db.stats().blocks), (1, 1), "{first}");
+        let oldest = db.stats().time_range.unwrap().0;
+        assert!((START - RANGE..=START).contains(&oldest), "{first}: {oldest}");
+        // Reopened, and after a pause.
+        drop((appender, db));
+        let disk = disk.restart(End::Kill);
+        let (db, recovery) = open(&disk, 0);
+        assert_eq!((recovery.damaged, recovery.samples_lost), (0, 0));
+        fill(&db, &mut content, 2, START + 500 * RANGE, START + 502 * RANGE);
+        for _ in 0..3 {
+            db.maintain(START).unwrap();
+        }
+        assert_eq!(db.stats().blocks, 3, "{first}");
+        assert_eq!(db.stats().time_range.unwrap().0, START + 501 * RANGE, "{first}");
+        assert_same(&db, &content, "after the pause");
+    }
+}
+
+#[test]
+fn times_that_cannot_be_reckoned_with_are_refused() {
+    let disk = SimulatedDisk::new(1);
+    let (db, _) = open(&disk, 0);
+    let mut appender = db.appender();
+    for time in [i64::MIN, i64::MIN + 1, -(1 << 62) - 1, (1 << 62) + 1, i64::MAX] {
+        let id = appender.series(&labels(0)).unwrap();
+        appender.append(id, time, 1.0);
+        let rejected = &appender.commit().unwrap().rejected;
+        assert_eq!(*rejected, [(0, store::Rejected::TooOld)], "{time}");
+    }
+    for time in [-(1 << 62), 0, 1 << 62] {
+        let id = appender.series(&labels(0)).unwrap();
+        appender.append(id, time, 1.0);
+        assert_eq!(appender.commit().unwrap().rejected, [], "{time}");
+        db.maintain(START).unwrap();
+    }
+    drop((appender, db));
+    let (db, recovery) = open(&disk.restart(End::Kill), 0);
+    assert_eq!(recovery.damages, [""; 0]);
+    assert_eq!(read(&db, &[], i64::MIN, i64::MAX)[&labels(0)].len(), 3);
+}
+
+#[test]
+fn a_clock_that_is_set_back_does_not_stop_the_syncs() {
+    let disk = SimulatedDisk::new(1);
+    let (db, _) = open(&disk, 0);
+    let mut content = Content::new();
+    fill(&db, &mut content, 2, START, START + 600_000);
+    db.maintain(START - 1000 * RANGE).unwrap();
+    drop(db);
+    let (db, _) = open(&disk.restart(End::PowerLoss), 0);
+    assert_same(&db, &content, "after the loss of power");
+}
+
+#[test]
 fn a_directory_has_one_owner() {
     let disk = SimulatedDisk::new(1);
     let (db, _) = open(&disk, 0);

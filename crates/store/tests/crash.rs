@@ -155,12 +155,26 @@ fn run(seed: u64, failing: u64) {
         if let Err(reason) = life.check(&found, least) {
             panic!("{}, {end:?}: {reason}", context());
         }
-        drop(db);
         life.committed = found;
-        if end == End::PowerLoss {
-            // All that is there now was read from the disk itself.
-            life.synced = life.committed.clone();
+        // A disk that is well again is all that it needs to go on.
+        disk.fail_one_in(2);
+        for _ in 0..4 {
+            life.now += 20_000;
+            let _ = (db.maintain(life.now), life.commit(&mut db.appender()), db.sync());
         }
+        disk.fail_one_in(0);
+        for _ in 0..2 {
+            life.now += 60_000;
+            db.maintain(life.now).unwrap_or_else(|error| panic!("{}: {error}", context()));
+        }
+        db.sync().unwrap_or_else(|error| panic!("{}: {error}", context()));
+        let found = read(&db, &[], i64::MIN, i64::MAX);
+        if let Err(reason) = life.check(&found, &life.committed) {
+            panic!("{}, well again: {reason}", context());
+        }
+        drop(db);
+        life.synced = found.clone();
+        life.committed = found;
         disk = disk.restart(End::Kill);
     }
 }

@@ -180,8 +180,14 @@ impl<'d> BlockWriter<'d> {
         self.disk
             .rename(&self.directory, &name)
             .map_err(|error| Error::io(self.directory.as_str(), error))?;
+        if let Err(error) = self.sync_dir("") {
+            // It may be there after a loss of power, or not: the caller starts anew.
+            if self.disk.rename(&name, &self.directory).is_err() {
+                let _ = self.disk.remove_dir(&name);
+            }
+            return Err(error);
+        }
         self.directory.clear();
-        self.sync_dir("")?;
         Ok(Some(self.meta.clone()))
     }
 

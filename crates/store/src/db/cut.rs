@@ -1,10 +1,13 @@
 //! The head's past becomes a block.
 //!
-//! 1. The start of the head moves to the end of the block: nothing older is taken any more. Samples
-//!    of that time were too old already, so that nothing that could have come is refused.
+//! 1. The start of the head moves to the end of the block: nothing older is taken any more. What is
+//!    that old was refused already, but for batches on their way since before the newest sample came.
 //! 2. Open chunks of before are closed; the shards' chunk files end, so that they can be dropped.
 //! 3. The chunks are copied into a block, series by series.
 //! 4. The view is replaced: queries that begin now read the block, and the head from its end on.
+//!
+//! Where there was nothing, there is no block, and the next one begins at the earliest sample that the
+//! head really has: a sample from far in the past, or a long pause, costs one look through the rows.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -14,7 +17,7 @@ use xxhash_rust::xxh64::xxh64;
 
 use super::maintain::ROWS;
 use super::{Core, Maintained, SeriesId, View, sort_blocks};
-use crate::block::{Block, BlockWriter, ChunkData, Meta};
+use crate::block::{Block, BlockWriter, ChunkData, Meta, catalog};
 use crate::chunk::{self, Encoder};
 use crate::head::chunk_file::{ChunkFiles, MappedChunk};
 use crate::head::row::{ChunkRef, Slot};
@@ -46,11 +49,20 @@ pub(super) fn cut(core: &Core, now_ms: i64, done: &mut Maintained) -> Result<Opt
     let mut view = core.view.write();
     let mut blocks = view.blocks.clone();
     done.blocks_cut += u64::from(block.is_some());
+    let empty = block.is_none();
     blocks.extend(block);
     sort_blocks(&mut blocks);
     let replaced = Arc::downgrade(&view);
     *view = Arc::new(View { blocks, head_from: to });
-    head.min_time.fetch_max(to, Ordering::AcqRel);
+    drop(view);
+    if empty {
+        // Whoever appends from here on lowers it again, under the lock of a shard; what was appended
+        // before, the look under that lock finds.
+        head.min_time.store(to.max(newest.saturating_sub(range)), Ordering::Release);
+        head.min_time.fetch_min(earliest(core, to), Ordering::AcqRel);
+    } else {
+        head.min_time.fetch_max(to, Ordering::AcqRel);
+    }
     Ok(Some(Cut { start: to, replaced }))
 }
 
@@ -94,7 +106,48 @@ fn write_block(
         }
     }
     let Some(meta) = writer.finish()? else { return Ok(None) };
-    Block::open(disk, meta.ulid).map(Some)
+    let block = Block::open(disk, meta.ulid);
+    if block.is_err() {
+        // The next attempt writes another one. The error says what is wrong, also with the removal.
+        let _ = catalog::remove(disk, meta.ulid);
+    }
+    block.map(Some)
+}
+
+/// The earliest time from `to` on of which the head has a sample; `i64::MAX` if there is none. Walks
+/// the chunks of every series.
+fn earliest(core: &Core, to: i64) -> i64 {
+    let mut earliest = i64::MAX;
+    for shard in &core.head.shards {
+        let mut first = 0;
+        loop {
+            let mut closed = Vec::new();
+            let files = {
+                let shard = shard.lock();
+                let end = shard.rows.len().min(first + ROWS);
+                if first == end {
+                    break;
+                }
+                for row in (first..end).filter_map(|row| shard.rows.get(row)) {
+                    if row.open {
+                        earliest = earliest.min(row.min_time.max(to));
+                    }
+                    let since = row.last().is_some_and(|(last, _)| last >= to);
+                    if row.alive && since && row.closed != ChunkRef::NONE {
+                        closed.push(row.closed);
+                    }
+                }
+                first = end;
+                shard.files.clone()
+            };
+            for last in closed {
+                let chunks = files.walk_readable(last, to).chunks;
+                earliest = earliest
+                    .min(chunks.first().map_or(i64::MAX, |chunk| chunk.header().min_time.max(to)));
+            }
+        }
+    }
+    earliest
 }
 
 /// Closes the chunks of a shard that begin before `to`, and lists the series that may have any since
@@ -111,7 +164,7 @@ fn collect(
         let mut shard = core.head.shards[number].lock();
         let end = shard.rows.len().min(first + ROWS);
         if first == end {
-            shard.end_chunk_file();
+            shard.end_chunk_file(to);
             return Ok(shard.files.clone());
         }
         let closing = shard.open_rows(first..end, |row| row.min_time < to);

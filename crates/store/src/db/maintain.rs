@@ -3,13 +3,16 @@
 //!
 //! In this order:
 //! 1. segments of the journal that are large or old are ended;
-//! 2. the head's past becomes a block ([`super::cut`]);
-//! 3. what blocks have now leaves the head, once no running query looks for it there;
-//! 4. old blocks go;
+//! 2. old blocks go, which makes room;
+//! 3. the head's past becomes a block ([`super::cut`]);
+//! 4. what blocks have now leaves the head, once no running query looks for it there;
 //! 5. open chunks to which nothing comes any more, or for which the journal waits, are closed, and
 //!    segments that only closed chunks need are removed;
 //! 6. logs of definitions with mostly removed series are written anew;
 //! 7. the journal is made durable.
+//!
+//! A step that fails does not keep the others from being done: a full disk is what retention and the
+//! removal of segments end.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -25,6 +28,8 @@ use crate::journal::{self, definition, record};
 
 /// Rows that are looked at under one lock.
 pub(super) const ROWS: u32 = 4096;
+/// A cut that failed is tried again after so long: it costs a block's worth of writing.
+const CUT_AGAIN_MS: i64 = 60_000;
 /// Rows are looked through this often.
 const SWEEP_INTERVAL_MS: i64 = 30_000;
 /// A segment ends at this age, so that those before can go also under little load.
@@ -47,6 +52,8 @@ pub(super) struct Maintenance {
     last_sweep: i64,
     last_sync: i64,
     segments_since: i64,
+    /// When a cut failed.
+    cut_failed: Option<i64>,
     /// Views that were replaced and may still be looked at.
     retired: Vec<Weak<View>>,
     /// Before this time, the head can be emptied once `retired` is.
@@ -59,8 +66,11 @@ pub(super) fn sync_dir(disk: &dyn Disk, path: &str) -> Result<(), Error> {
 
 fn sync_file(disk: &dyn Disk, path: &str) -> Result<(), Error> {
     // A file of its own, so that appends don't wait for the disk.
-    let synced = disk.open_append(path).and_then(|mut file| file.sync());
-    synced.map_err(|error| Error::io(path, error))
+    match disk.open_append(path).and_then(|mut file| file.sync()) {
+        // It was removed in the meantime, because nobody needs it any more.
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io(path, error)),
+        _ => Ok(()),
+    }
 }
 
 fn remove(disk: &dyn Disk, path: &str) -> Result<(), Error> {
@@ -73,6 +83,7 @@ fn remove(disk: &dyn Disk, path: &str) -> Result<(), Error> {
 /// Makes the journal durable. Maintenance is held by the caller.
 pub(super) fn sync(core: &Core) -> Result<(), Error> {
     let disk = &**core.disk();
+    let mut first = Ok(());
     for shard in &core.head.shards {
         let unsynced = shard.lock().log.unsynced();
         let result = unsynced.paths.iter().try_for_each(|path| sync_file(disk, path));
@@ -80,10 +91,16 @@ pub(super) fn sync(core: &Core) -> Result<(), Error> {
             .and_then(|()| if unsynced.directory { sync_dir(disk, "journal") } else { Ok(()) });
         if result.is_err() {
             shard.lock().log.sync_failed(unsynced);
-            return result;
+            first = first.and(result);
         }
     }
-    Ok(())
+    first
+}
+
+/// Whether something that was last done at `last` has to be done again. A clock that was set back
+/// must not put it off.
+fn due(now_ms: i64, last: i64, every: i64) -> bool {
+    now_ms < last || now_ms.saturating_sub(last) >= every
 }
 
 impl Maintenance {
@@ -92,6 +109,7 @@ impl Maintenance {
             last_sweep: now_ms,
             last_sync: now_ms,
             segments_since: now_ms,
+            cut_failed: None,
             retired: Vec::new(),
             truncate_before: None,
         }
@@ -99,36 +117,46 @@ impl Maintenance {
 
     pub(super) fn run(&mut self, core: &Core, now_ms: i64) -> Result<Maintained, Error> {
         let mut done = Maintained::default();
-        let mut sweep = now_ms - self.last_sweep >= SWEEP_INTERVAL_MS;
+        let mut sweep = due(now_ms, self.last_sweep, SWEEP_INTERVAL_MS);
         self.end_segments(core, now_ms);
-        for _ in 0..BLOCKS_AT_ONCE {
-            let Some(cut) = super::cut::cut(core, now_ms, &mut done)? else { break };
-            self.retired.push(cut.replaced);
-            self.truncate_before = Some(cut.start);
+        let mut first = self.retain_blocks(core, &mut done);
+        if self.cut_failed.is_none_or(|failed| due(now_ms, failed, CUT_AGAIN_MS)) {
+            let cut = self.cut(core, now_ms, &mut done);
+            self.cut_failed = cut.is_err().then_some(now_ms);
+            first = first.and(cut);
         }
         self.retired.retain(|view| view.strong_count() > 0);
         if self.retired.is_empty()
             && let Some(start) = self.truncate_before
         {
-            truncate(core, start, &mut done)?;
+            first = first.and(truncate(core, start, &mut done));
             self.truncate_before = None;
             sweep = true;
         }
-        self.retain_blocks(core, &mut done)?;
+        first = first.and(self.retain_blocks(core, &mut done));
         if sweep {
             self.last_sweep = now_ms;
-            sweep_shards(core, now_ms, &mut done)?;
-            rewrite_definitions(core)?;
+            first = first.and(sweep_shards(core, now_ms, &mut done));
+            first = first.and(rewrite_definitions(core));
         }
-        if now_ms - self.last_sync >= core.options.sync_interval_ms {
+        if due(now_ms, self.last_sync, core.options.sync_interval_ms) {
             self.last_sync = now_ms;
-            sync(core)?;
+            first = first.and(sync(core));
         }
-        Ok(done)
+        first.map(|()| done)
+    }
+
+    fn cut(&mut self, core: &Core, now_ms: i64, done: &mut Maintained) -> Result<(), Error> {
+        for _ in 0..BLOCKS_AT_ONCE {
+            let Some(cut) = super::cut::cut(core, now_ms, done)? else { break };
+            self.retired.push(cut.replaced);
+            self.truncate_before = Some(cut.start);
+        }
+        Ok(())
     }
 
     fn end_segments(&mut self, core: &Core, now_ms: i64) {
-        let old = now_ms - self.segments_since >= SEGMENT_AGE_MS;
+        let old = due(now_ms, self.segments_since, SEGMENT_AGE_MS);
         if old {
             self.segments_since = now_ms;
         }
@@ -150,44 +178,51 @@ impl Maintenance {
         let mut blocks = view.blocks.clone();
         blocks.retain(|block| !leaving.contains(&block.ulid()));
         sort_blocks(&mut blocks);
+        // Who still looks at it reads the head from where it says.
+        self.retired.push(Arc::downgrade(&view));
         *core.view.write() = Arc::new(View { blocks, head_from: view.head_from });
         // Running queries keep the blocks mapped.
+        let mut first = Ok(());
         for ulid in leaving {
-            catalog::remove(&**core.disk(), ulid)?;
-            done.blocks_deleted += 1;
+            let removed = catalog::remove(&**core.disk(), ulid);
+            done.blocks_deleted += u64::from(removed.is_ok());
+            first = first.and(removed);
         }
-        Ok(())
+        first
     }
 }
 
 /// Removes from the head what lies before `start`.
 fn truncate(core: &Core, start: i64, done: &mut Maintained) -> Result<(), Error> {
+    let mut first = Ok(());
     for number in 0..core.head.shards.len() {
-        let mut removed = Vec::new();
+        let mut leaving = Vec::new();
         {
             let mut shard = core.head.shards[number].lock();
             let shard = &mut *shard;
             shard.round += 1;
-            // Cutting the block ended the file; what was closed since is in the next one.
+            // What is written to stays; cutting the block ended it if it had anything of before.
             let last = shard.contents.last().map_or(0, |last| last.number);
             let gone = |number: u32, latest: i64| number != last && latest < start;
-            let going: Vec<u32> = shard
-                .contents
-                .iter()
-                .filter(|file| gone(file.number, file.latest))
-                .map(|file| file.number)
-                .collect();
-            let files = shard.files.files().iter().filter(|file| going.contains(&file.number));
-            removed.extend(files.map(|file| file.path().to_owned()));
-            shard.files = shard.files.retain(|file| !going.contains(&file.number));
-            shard.contents.retain(|file| !going.contains(&file.number));
+            for (file, contents) in shard.files.files().iter().zip(&shard.contents) {
+                if gone(contents.number, contents.latest) {
+                    leaving.push((file.clone(), contents.bytes));
+                }
+            }
+            let stays = |number: u32| leaving.iter().all(|(file, _)| file.number != number);
+            shard.files = shard.files.retain(|file| stays(file.number));
+            shard.contents.retain(|file| stays(file.number));
         }
-        for path in removed {
-            remove(&**core.disk(), &path)?;
+        for (file, bytes) in leaving {
+            // A query may be about to look at it, which it can't by its name soon.
+            if Arc::strong_count(&file) > 1 {
+                first = first.and(file.bytes(bytes as usize).map(drop));
+            }
+            first = first.and(remove(&**core.disk(), file.path()));
         }
         remove_series(core, number, start, done);
     }
-    Ok(())
+    first
 }
 
 /// Removes the series of a shard whose samples all lie before `start`.
@@ -234,11 +269,12 @@ fn remove_series(core: &Core, number: usize, start: i64, done: &mut Maintained) 
 }
 
 fn sweep_shards(core: &Core, now_ms: i64, done: &mut Maintained) -> Result<(), Error> {
+    let mut first = Ok(());
     for number in 0..core.head.shards.len() {
-        let needed = close_lagging(core, number, now_ms, done)?;
-        remove_segments(core, number, needed, done)?;
+        let needed = close_lagging(core, number, now_ms, done);
+        first = first.and(needed.and_then(|needed| remove_segments(core, number, needed, done)));
     }
-    Ok(())
+    first
 }
 
 /// Closes open chunks that wait for nothing, or for which too many segments wait. Answers the first
@@ -285,18 +321,21 @@ fn remove_segments(
     done: &mut Maintained,
 ) -> Result<(), Error> {
     let disk = &**core.disk();
-    let (segments, files) = {
+    let (segments, files, last) = {
         let shard = core.head.shards[number].lock();
         let finished = shard.log.finished.iter().map(|segment| segment.number);
         let segments: Vec<u32> = finished.filter(|&segment| segment < needed).collect();
-        (segments, shard.files.clone())
+        (segments, shard.files.clone(), shard.contents.last().map(|last| last.number))
     };
     if segments.is_empty() {
         return Ok(());
     }
     for file in files.files() {
-        // Those that were finished long ago have nothing left to write: that costs no disk access.
-        sync_file(disk, file.path())?;
+        if !file.durable.load(Ordering::Relaxed) {
+            sync_file(disk, file.path())?;
+            // Only the last one is still written to.
+            file.durable.store(Some(file.number) != last, Ordering::Relaxed);
+        }
     }
     sync_dir(disk, "head")?;
     for &segment in &segments {

@@ -4,10 +4,12 @@
 //! series, so that memory holds one reference per series and not one per chunk.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use parking_lot::Mutex;
 
 use super::row::{ChunkRef, ROWS_MAX};
+use super::shard::TIME_MAX;
 use crate::Error;
 use crate::chunk::Encoding;
 use crate::disk::{Bytes, Disk};
@@ -78,6 +80,9 @@ pub(crate) fn decode(bytes: &[u8], offset: usize) -> Option<(Header, &[u8])> {
     let mut min_time = [0; 8];
     min_time.copy_from_slice(&header[MIN_TIME..SPAN]);
     let min_time = i64::from_le_bytes(min_time);
+    if min_time.unsigned_abs() > TIME_MAX {
+        return None;
+    }
     let header = Header {
         row: u32_at(ROW),
         generation: u32_at(GENERATION),
@@ -121,11 +126,13 @@ pub(crate) struct ChunkFile {
     path: String,
     disk: Arc<dyn Disk>,
     mapped: Mutex<Option<Bytes>>,
+    /// Whether it is finished and was made durable since.
+    pub(crate) durable: AtomicBool,
 }
 
 impl ChunkFile {
     pub(crate) fn new(disk: Arc<dyn Disk>, path: String, number: u32) -> Self {
-        ChunkFile { number, path, disk, mapped: Mutex::new(None) }
+        ChunkFile { number, path, disk, mapped: Mutex::new(None), durable: AtomicBool::new(false) }
     }
 
     pub(crate) fn path(&self) -> &str {

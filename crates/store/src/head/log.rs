@@ -1,12 +1,17 @@
 //! The files of a shard's journal: the segment being written, those before, and the definitions.
 //!
-//! Definitions of series are written before the first record that has samples of them, and made
-//! durable before it, so that a durable sample always has its labels.
+//! Definitions of series are written before the first record that has samples of them, and a sync makes
+//! them durable first, so that a synced sample always has its labels.
+
+use std::io::ErrorKind::NotFound;
 
 use super::shard::Limits;
 use crate::disk::File;
 use crate::journal::{MAGIC, definition, record, segment_header};
 use crate::{Error, Labels};
+
+/// Definitions in one record: one must not get too long.
+const DEFINITIONS_AT_ONCE: usize = 1000;
 
 /// A finished segment.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +44,7 @@ pub(crate) struct Log {
     /// Logs of definitions before the one that is written to.
     pub(crate) ended_definitions: Vec<u32>,
     /// Those of them that are not durable.
-    unsynced: Vec<String>,
+    unsynced: Vec<u32>,
     pending: Vec<(u32, u32, Labels)>,
     record: Vec<u8>,
     /// Whether there are files whose names are not durable yet.
@@ -49,8 +54,10 @@ pub(crate) struct Log {
 /// What a sync has to do.
 #[derive(Debug, Default)]
 pub(crate) struct Unsynced {
-    /// In this order.
+    /// In this order: definitions first.
     pub(crate) paths: Vec<String>,
+    /// The logs of definitions among them.
+    definitions: Vec<u32>,
     pub(crate) directory: bool,
 }
 
@@ -74,12 +81,24 @@ impl Log {
         }
     }
 
-    fn create(&mut self, path: String, header: &[u8]) -> Result<Active, Error> {
-        let context = |error| Error::io(path.as_str(), error);
-        let mut file = self.limits.disk.create(&path).map_err(context)?;
-        file.append(header).map_err(context)?;
-        self.new_files = true;
-        Ok(Active { file, path, dirty: true })
+    /// Begins a file. Where that fails, no file is left; the error comes with 1 if one is all the same,
+    /// so that another attempt takes the next number.
+    fn create(&mut self, path: String, header: &[u8]) -> Result<Active, (Error, u32)> {
+        let disk = &self.limits.disk;
+        let created = disk.create(&path).and_then(|mut file| {
+            file.append(header)?;
+            Ok(file)
+        });
+        match created {
+            Ok(file) => {
+                self.new_files = true;
+                Ok(Active { file, path, dirty: true })
+            }
+            Err(error) => {
+                let left = matches!(disk.remove(&path), Err(error) if error.kind() != NotFound);
+                Err((Error::io(path, error), u32::from(left)))
+            }
+        }
     }
 
     /// The number of the segment to which the next record goes; opens one if necessary.
@@ -91,10 +110,13 @@ impl Log {
         if self.segment.is_none() {
             let previous = self.finished.last().map_or((0, 0), |last| (last.number, last.bytes));
             let header = segment_header(previous.0, previous.1);
-            let created = self.create(segment_path(self.shard, self.number), &header);
-            // Whatever stands there now, another attempt gets another name.
-            self.number += u32::from(created.is_err());
-            self.segment = Some(created?);
+            match self.create(segment_path(self.shard, self.number), &header) {
+                Ok(created) => self.segment = Some(created),
+                Err((error, left)) => {
+                    self.number += left;
+                    return Err(error);
+                }
+            }
         }
         Ok(self.number)
     }
@@ -144,21 +166,30 @@ impl Log {
 
     /// Writes the definitions that are due. Steady when there are none.
     pub(crate) fn write_definitions(&mut self) -> Result<(), Error> {
-        if self.pending.is_empty() {
-            return Ok(());
+        while !self.pending.is_empty() {
+            self.write_some_definitions()?;
         }
+        Ok(())
+    }
+
+    fn write_some_definitions(&mut self) -> Result<(), Error> {
         if self.definitions.is_none() {
             let path = definitions_path(self.shard, self.definitions_number);
-            let created = self.create(path, &MAGIC);
-            // Whatever stands there now, another attempt gets another name.
-            self.definitions_number += u32::from(created.is_err());
-            self.definitions = Some(created?);
+            match self.create(path, &MAGIC) {
+                Ok(created) => self.definitions = Some(created),
+                Err((error, left)) => {
+                    self.definitions_number += left;
+                    return Err(error);
+                }
+            }
             self.definitions_bytes += MAGIC.len() as u64;
         }
         self.record.clear();
         let begin = record::begin(&mut self.record);
-        let series =
-            self.pending.iter().map(|(row, generation, labels)| (*row, *generation, labels));
+        let count = self.pending.len().min(DEFINITIONS_AT_ONCE);
+        let series = self.pending[..count]
+            .iter()
+            .map(|(row, generation, labels)| (*row, *generation, labels));
         definition::encode(&mut self.record, series);
         record::finish(&mut self.record, begin);
         let log = self.definitions.as_mut().expect("it was just opened");
@@ -170,8 +201,8 @@ impl Log {
             return Err(Error::io(path, error));
         }
         self.definitions_bytes += self.record.len() as u64;
-        self.defined += self.pending.len() as u64;
-        self.pending.clear();
+        self.defined += count as u64;
+        self.pending.drain(..count);
         if self.record.capacity() > 1 << 20 {
             self.record = Vec::new();
         }
@@ -182,15 +213,14 @@ impl Log {
     pub(crate) fn recovered_definitions(&mut self, numbers: &[u32]) {
         self.ended_definitions = numbers.to_vec();
         self.definitions_number = numbers.last().map_or(1, |last| last + 1);
-        self.unsynced =
-            numbers.iter().map(|&number| definitions_path(self.shard, number)).collect();
+        self.unsynced = numbers.to_vec();
         self.new_files = true;
     }
 
     /// Goes on with another log of definitions: those so far can be written anew.
     pub(crate) fn end_definitions(&mut self) {
         if let Some(log) = self.definitions.take() {
-            self.unsynced.extend(log.dirty.then_some(log.path));
+            self.unsynced.extend(log.dirty.then_some(self.definitions_number));
             self.ended_definitions.push(self.definitions_number);
             self.definitions_number += 1;
         }
@@ -199,18 +229,20 @@ impl Log {
     /// The logs that were ended were replaced by one, which is durable, under the last one's number.
     pub(crate) fn replaced_definitions(&mut self, number: u32, series: u64, bytes: u64) {
         self.ended_definitions.retain(|&ended| ended >= number);
-        self.unsynced.clear();
+        self.unsynced.retain(|&unsynced| unsynced > number);
         self.defined = series;
         self.definitions_bytes = bytes + self.definitions.as_ref().map_or(0, |log| log.file.size());
     }
 
     /// What has to be made durable; taken as done until [`Log::sync_failed`].
     pub(crate) fn unsynced(&mut self) -> Unsynced {
-        let mut paths = std::mem::take(&mut self.unsynced);
+        let mut definitions = std::mem::take(&mut self.unsynced);
         if let Some(log) = self.definitions.as_mut().filter(|log| log.dirty) {
             log.dirty = false;
-            paths.push(log.path.clone());
+            definitions.push(self.definitions_number);
         }
+        let mut paths: Vec<_> =
+            definitions.iter().map(|&number| definitions_path(self.shard, number)).collect();
         for segment in self.finished.iter_mut().filter(|segment| !segment.synced) {
             segment.synced = true;
             paths.push(segment_path(self.shard, segment.number));
@@ -219,13 +251,15 @@ impl Log {
             segment.dirty = false;
             paths.push(segment.path.clone());
         }
-        Unsynced { paths, directory: std::mem::take(&mut self.new_files) }
+        Unsynced { paths, definitions, directory: std::mem::take(&mut self.new_files) }
     }
 
     /// Nothing of this was made durable after all.
     pub(crate) fn sync_failed(&mut self, unsynced: Unsynced) {
         self.new_files = true;
-        self.unsynced = unsynced.paths;
+        self.unsynced.extend(unsynced.definitions);
+        self.unsynced.sort_unstable();
+        self.unsynced.dedup();
         for active in [&mut self.definitions, &mut self.segment].into_iter().flatten() {
             active.dirty = true;
         }

@@ -20,7 +20,7 @@ use super::Head;
 use super::chunk_file::{self, ChunkFile, Found, Header};
 use super::log::{Finished, definitions_path, segment_path};
 use super::row::{ChunkRef, SHARDS_MAX, Slot};
-use super::shard::{Contents, Shard, chunk_path};
+use super::shard::{Contents, Shard, TIME_MAX, chunk_path};
 use crate::chunk::{self, Encoder};
 use crate::db::{Recovery, SeriesId};
 use crate::disk::Bytes;
@@ -119,6 +119,7 @@ impl Head {
                     recovery: Recovery::default(),
                     closed_until: Vec::new(),
                     broken: HashMap::new(),
+                    min_time: i64::MAX,
                     generation: 0,
                 };
                 let result = replay.run();
@@ -151,6 +152,8 @@ struct Replay<'a> {
     closed_until: Vec<i64>,
     /// By row: chains with a gap.
     broken: HashMap<u32, Broken>,
+    /// The earliest time of samples that were appended here, whose chunks may be closed again.
+    min_time: i64,
     /// The highest that was seen.
     generation: u32,
 }
@@ -266,12 +269,13 @@ impl Replay<'_> {
             let disk = self.shard.limits.disk.clone();
             let file = Arc::new(ChunkFile::new(disk, path.clone(), number));
             self.shard.files = self.shard.files.with(file);
-            let mut contents = Contents { number, latest: i64::MIN, chunks: 0, bytes: 0 };
+            let mut contents = Contents::new(number);
             let bytes = self.read(&path, &chunk_file::MAGIC)?;
             contents.bytes = bytes.as_ref().map_or(0, |bytes| bytes.len() as u64);
             for found in bytes.iter().flat_map(|bytes| chunk_file::scan(bytes)) {
                 match found {
                     Found::Chunk(offset, header) => {
+                        contents.earliest = contents.earliest.min(header.min_time);
                         contents.latest = contents.latest.max(header.max_time);
                         contents.chunks += 1;
                         self.chunk(ChunkRef::new(number, offset as u32), &header);
@@ -387,12 +391,14 @@ impl Replay<'_> {
         if entry.timestamp < start || entry.timestamp <= known {
             return Ok(());
         }
-        let Some(bits) = bits else {
+        let usable = entry.timestamp.unsigned_abs() <= TIME_MAX;
+        let Some(bits) = bits.filter(|_| usable) else {
             // The record with the value from which this one differs is damaged.
             self.recovery.samples_lost += 1;
             return Ok(());
         };
         self.recovery.samples += 1;
+        self.min_time = self.min_time.min(entry.timestamp);
         if !self.broken.is_empty()
             && let Some(broken) = self.broken.get_mut(&entry.row)
         {
@@ -422,6 +428,7 @@ impl Replay<'_> {
             }
             let segment = self.shard.log.number;
             for (time, bits) in broken.samples {
+                self.min_time = self.min_time.min(time);
                 self.shard.replay(row, segment, time, bits)?;
             }
             // What came from chunks is in no segment: it must not stay in memory alone.
@@ -432,7 +439,7 @@ impl Replay<'_> {
 
     /// Removes series without samples, and gives the others to the index.
     fn finish(&mut self) -> Result<(), Error> {
-        let (mut min_time, mut max_time) = (i64::MAX, i64::MIN);
+        let (mut min_time, mut max_time) = (self.min_time, i64::MIN);
         for number in 0..self.shard.rows.len() {
             let row = self.shard.rows.get_mut(number).expect("rows are consecutive");
             if !row.alive {

@@ -29,6 +29,13 @@ pub(crate) const CHUNK_SAMPLES: u16 = 120;
 /// A file of chunks ends at about this size. Its offsets are 32 bits.
 const CHUNK_FILE_BYTES: u64 = 64 << 20;
 
+/// Times of samples are at most this far from the epoch, so that sums and differences of them are
+/// numbers: 146 million years.
+pub(crate) const TIME_MAX: u64 = 1 << 62;
+
+/// Samples that are appended with one record of the journal: one must not get too long.
+const SAMPLES_AT_ONCE: usize = 1 << 20;
+
 /// What is common to all shards.
 #[derive(Clone)]
 pub(crate) struct Limits {
@@ -63,10 +70,19 @@ impl Default for Tally {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Contents {
     pub(crate) number: u32,
+    /// The earliest time of its samples.
+    pub(crate) earliest: i64,
     /// The latest time of its samples.
     pub(crate) latest: i64,
     pub(crate) chunks: u64,
     pub(crate) bytes: u64,
+}
+
+impl Contents {
+    /// Of a file without chunks.
+    pub(crate) fn new(number: u32) -> Self {
+        Contents { number, earliest: i64::MAX, latest: i64::MIN, chunks: 0, bytes: 0 }
+    }
 }
 
 /// See the module.
@@ -224,10 +240,11 @@ impl Shard {
                 committed.rejected.push((index, Rejected::UnknownSeries));
                 continue;
             };
-            if row.mark == self.part {
+            // Marks of long ago come round; the first of a part is no repetition.
+            if row.mark == self.part && index > start || self.batch.len() >= SAMPLES_AT_ONCE {
                 return (index, repeated);
             }
-            if time < min_valid {
+            if time < min_valid || time.unsigned_abs() > TIME_MAX {
                 committed.rejected.push((index, Rejected::TooOld));
                 continue;
             }
@@ -307,6 +324,7 @@ impl Shard {
         let slab = &self.slab;
         chunk_file::encode(&mut self.closing_bytes, &header, |out| row.copy_chunk(slab, out));
         if let Some(contents) = self.contents.last_mut() {
+            contents.earliest = contents.earliest.min(header.min_time);
             contents.latest = contents.latest.max(header.max_time);
             contents.chunks += 1;
         }
@@ -374,13 +392,16 @@ impl Shard {
         let size = file.size();
         self.chunk_file = Some(file);
         self.files = self.files.with(Arc::new(ChunkFile::new(disk.clone(), path, number)));
-        self.contents.push(Contents { number, latest: i64::MIN, chunks: 0, bytes: size });
+        self.contents.push(Contents { bytes: size, ..Contents::new(number) });
         Ok((number, size))
     }
 
-    /// Goes on with another chunk file, so that the one so far can be dropped some day.
-    pub(crate) fn end_chunk_file(&mut self) {
-        self.chunk_file = None;
+    /// Goes on with another chunk file if the one so far has anything of before `to`, so that it can
+    /// be dropped some day.
+    pub(crate) fn end_chunk_file(&mut self, to: i64) {
+        if self.contents.last().is_some_and(|last| last.earliest < to) {
+            self.chunk_file = None;
+        }
     }
 
     /// The rows of series with an open chunk for which `which` says so, among `rows`.
@@ -395,7 +416,7 @@ impl Shard {
 
 fn crosses(row: &Row, time: i64, block_range: i64) -> bool {
     // One division for two: a chunk is not open for longer than a block.
-    time - range_start(row.min_time, block_range) >= block_range
+    time.saturating_sub(range_start(row.min_time, block_range)) >= block_range
 }
 
 /// The path of a file of closed chunks.
