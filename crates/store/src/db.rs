@@ -220,6 +220,8 @@ impl Db {
         // Prometheus' tools take a directory for a data directory only if this is in it.
         disk.create_dir("wal").map_err(|error| Error::io("wal", error))?;
         let shards = options.shards.max(shards_on_disk(&*disk)?);
+        // The directories were just created where they weren't there.
+        disk.sync_dir("").map_err(|error| Error::io("data directory", error))?;
         let limits = Limits {
             disk,
             // Spans of chunks are 32 bits on disk.
@@ -236,11 +238,17 @@ impl Db {
                     damages.extend(block.damages().iter().cloned());
                     blocks.push(block);
                 }
-                Err(error) => damages.push(format!("{error}; the block is left out")),
+                Err(error) if error.is_corrupt() || error.is_missing() => {
+                    damages.push(format!("{error}; the block is left out"));
+                }
+                // It may be well at the next attempt; without it, the head would begin elsewhere.
+                Err(error) => return Err(error),
             }
         }
         sort_blocks(&mut blocks);
-        let head_from = blocks.iter().map(|block| block.meta().max_time).max();
+        // Blocks of samples that came late lie beside the head, not before it.
+        let in_order = blocks.iter().map(|block| block.meta()).filter(|meta| !meta.is_late());
+        let head_from = in_order.map(|meta| meta.max_time).max();
         let head_from = head_from.unwrap_or(i64::MIN);
         let head = Head::new(&limits, shards, options.max_exemplars);
         head.start.store(head_from, Ordering::Release);

@@ -23,7 +23,8 @@ pub trait Disk: Send + Sync {
     fn create(&self, path: &str) -> io::Result<Box<dyn File>>;
     /// Opens an existing file for appending at its end.
     fn open_append(&self, path: &str) -> io::Result<Box<dyn File>>;
-    /// The bytes of a finished file, mapped where the system can.
+    /// The bytes that a file has now, mapped where the system can. It may be appended to afterwards,
+    /// which the answer doesn't show, but not be truncated or rewritten as long as anybody may hold it.
     fn map(&self, path: &str) -> io::Result<Bytes>;
     /// Reads `buffer.len()` bytes at `offset`.
     fn read_at(&self, path: &str, offset: u64, buffer: &mut [u8]) -> io::Result<()>;

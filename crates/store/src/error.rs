@@ -59,6 +59,11 @@ impl Error {
         matches!(self.kind, Kind::Locked)
     }
 
+    /// Whether a file that should be there isn't.
+    pub(crate) fn is_missing(&self) -> bool {
+        matches!(&self.kind, Kind::Io(error) if error.kind() == std::io::ErrorKind::NotFound)
+    }
+
     /// Whether the data is damaged, as opposed to unreachable.
     pub fn is_corrupt(&self) -> bool {
         matches!(self.kind, Kind::Corrupt(_))

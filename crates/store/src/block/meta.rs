@@ -114,6 +114,13 @@ impl Meta {
         Ok(meta)
     }
 
+    /// Whether Prometheus cut the block from samples that came out of order: the head it lies beside
+    /// may have others of the same time.
+    pub(crate) fn is_late(&self) -> bool {
+        let hints = self.compaction.extra.get("hints").and_then(Value::as_array);
+        hints.is_some_and(|hints| hints.iter().any(|hint| hint == "from-out-of-order"))
+    }
+
     /// The file's content.
     pub fn to_json(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -179,6 +186,7 @@ mod tests {
         let meta = Meta::parse(json.as_bytes(), "meta.json").unwrap();
         assert_eq!(meta.ulid.to_string(), ULID);
         assert_eq!((meta.compaction.level, meta.stats.num_samples), (2, 10));
+        assert!(meta.is_late() && !Meta::of_head(Ulid::nil(), 1, 2).is_late());
         let again = Meta::parse(&meta.to_json(), "meta.json").unwrap();
         assert_eq!(again, meta);
         let written: Value = serde_json::from_slice(&meta.to_json()).unwrap();

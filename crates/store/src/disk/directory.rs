@@ -5,10 +5,11 @@
 //!
 //! **Mapping.** This is the only file of the store with `unsafe` in it. A mapping is sound as long as
 //! nobody shrinks the file under it: reading a page beyond the end of a mapped file raises SIGBUS,
-//! and writing to a mapped hole on a full disk does too. The store therefore maps only files that
-//! are finished (written, synced, their directory renamed into place), maps them for reading, and
-//! never truncates or rewrites such a file; it only unlinks it, which leaves the mapping's pages
-//! intact until the last holder lets go.
+//! and writing to a mapped hole on a full disk does too. The store therefore maps for reading only,
+//! and never truncates or rewrites a file that it maps. Such a file is finished, or is one that is
+//! still appended to: then the mapping ends at the length of the moment in which it was made, and the
+//! bytes below that are written already and stay as they are. Files are unlinked, which leaves the
+//! mapping's pages intact until the last holder lets go.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -70,7 +71,7 @@ impl Disk for Directory {
 
     fn map(&self, path: &str) -> io::Result<Bytes> {
         let file = fs::File::open(self.resolve(path)?)?;
-        map_finished(&file)
+        map_so_far(&file)
     }
 
     fn read_at(&self, path: &str, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
@@ -164,13 +165,14 @@ impl File for Appender {
 }
 
 #[allow(unsafe_code)]
-fn map_finished(file: &fs::File) -> io::Result<Bytes> {
+fn map_so_far(file: &fs::File) -> io::Result<Bytes> {
     if file.metadata()?.len() == 0 {
         return Ok(Arc::new(Vec::new()));
     }
-    // SAFETY: the mapping is read-only and the file is finished: by the contract of `Disk::map`
-    // nobody of this process writes to it or truncates it, and the directory's lock keeps other
-    // stores out. Removing it leaves the pages mapped. The bytes are only lent out through the
+    // SAFETY: the mapping is read-only and as long as the file is now. By the contract of `Disk::map`
+    // nobody of this process truncates the file or writes anywhere but behind its end, so that no
+    // mapped byte changes or goes away; the directory's lock keeps other stores out. Removing the
+    // file leaves the pages mapped. The bytes are only lent out through the
     // `Mmap`, which unmaps when the last `Arc` goes.
     let mapping = unsafe { memmap2::Mmap::map(file)? };
     Ok(Arc::new(mapping))
