@@ -349,7 +349,7 @@ fn remove_segments(
 /// Writes the definitions of living series anew where the logs are mostly of removed ones, or many.
 fn rewrite_definitions(core: &Core) -> Result<(), Error> {
     for number in 0..core.head.shards.len() {
-        let (ids, ended) = {
+        let ended = {
             let mut shard = core.head.shards[number].lock();
             let alive = u64::from(shard.rows.alive());
             let log = &mut shard.log;
@@ -359,13 +359,10 @@ fn rewrite_definitions(core: &Core) -> Result<(), Error> {
             // What is due must not be lost between the old and the new.
             log.write_definitions()?;
             log.end_definitions();
-            let ended = log.ended_definitions.clone();
-            let rows = (0..shard.rows.len()).filter_map(|row| {
-                let alive = shard.rows.get(row).filter(|row| row.alive)?;
-                Some(SeriesId::new(Slot::new(number, row), alive.generation))
-            });
-            (rows.collect::<Vec<_>>(), ended)
+            log.ended_definitions.clone()
         };
+        // What is created from here on stands in the next log.
+        let ids = living(core, number);
         let Some(&last) = ended.last() else { continue };
         let disk = &**core.disk();
         let (temporary, path) =
@@ -379,6 +376,24 @@ fn rewrite_definitions(core: &Core) -> Result<(), Error> {
         core.head.shards[number].lock().log.replaced_definitions(last, ids.len() as u64, bytes);
     }
     Ok(())
+}
+
+/// The series of a shard.
+fn living(core: &Core, number: usize) -> Vec<SeriesId> {
+    let mut ids = Vec::new();
+    let mut first = 0;
+    loop {
+        let shard = core.head.shards[number].lock();
+        let end = shard.rows.len().min(first + ROWS);
+        if first == end {
+            return ids;
+        }
+        ids.extend((first..end).filter_map(|row| {
+            let alive = shard.rows.get(row).filter(|row| row.alive)?;
+            Some(SeriesId::new(Slot::new(number, row), alive.generation))
+        }));
+        first = end;
+    }
 }
 
 fn write_definitions(core: &Core, ids: &[SeriesId], path: &str) -> Result<u64, Error> {
