@@ -9,6 +9,7 @@
 //! Refused: heads beyond 64 KiB or 128 fields, any transfer coding but `chunked`, contradictory
 //! lengths, bodies beyond the caller's limit or the budget.
 
+use std::io::ErrorKind;
 use std::ops::Range;
 
 use tokio::io::AsyncReadExt;
@@ -141,7 +142,9 @@ fn parse_head(bytes: &[u8], head: &mut Head) -> Result<Option<usize>, Error> {
         if name.eq_ignore_ascii_case("content-type") {
             head.content_type.push_str(value.trim());
         } else if name.eq_ignore_ascii_case("content-length") {
-            let said = value.trim().parse::<u64>().ok();
+            // Digits alone: a sign would be read as well.
+            let digits = value.trim().bytes().all(|byte| byte.is_ascii_digit());
+            let said = value.trim().parse::<u64>().ok().filter(|_| digits);
             if said.is_none() || length.is_some_and(|before| Some(before) != said) {
                 return Err(Error::protocol(format!("Content-Length {value:?}")));
             }
@@ -174,7 +177,8 @@ fn parse_head(bytes: &[u8], head: &mut Head) -> Result<Option<usize>, Error> {
         (_, false, Some(length)) => Framing::Length(length),
         (_, false, None) => Framing::Close,
     };
-    if head.framing == Framing::Close {
+    // With both a coding and a length, somebody on the way may count differently.
+    if head.framing == Framing::Close || (chunked && length.is_some()) {
         head.keep_alive = false;
     }
     Ok(Some(end))
@@ -194,7 +198,13 @@ pub(super) async fn read_body(
     let most = most.min(HARD_BOUND);
     let limit_error = || Error::too_large(most as u64);
     match head.framing {
-        Framing::Empty => Ok(start..start),
+        Framing::Empty => {
+            // After an upgrade, or with bytes that nobody asked for, the next answer is not ours.
+            if head.status < 200 || lent.buffer.raw.len() > start {
+                head.keep_alive = false;
+            }
+            Ok(start..start)
+        }
         Framing::Length(length) if length >= most as u64 => Err(limit_error()),
         Framing::Length(length) => {
             let end = start + length as usize;
@@ -209,7 +219,12 @@ pub(super) async fn read_body(
             if lent.buffer.raw.len() - start >= most {
                 return Err(limit_error());
             }
-            let read = fill(stream, lent).await.map_err(|stopped| stopped.in_body(lent, start))?;
+            let read = match fill(stream, lent).await {
+                Ok(read) => read,
+                // TLS without its goodbye, as many servers end.
+                Err(Stopped::Io(error)) if error.kind() == ErrorKind::UnexpectedEof => 0,
+                Err(stopped) => return Err(stopped.in_body(lent, start)),
+            };
             head.received = lent.buffer.raw.len() - start;
             if read == 0 {
                 return Ok(start..lent.buffer.raw.len());

@@ -1,7 +1,9 @@
 //! Buffers for bodies: lent to whoever is reading one, bounded together.
 //!
 //! A target that is idle holds no buffer. As many buffers exist as answers are on their way at once;
-//! they keep their memory between answers, and give it back when it was unusually much.
+//! they keep their memory between answers, and give it back when it was unusually much. Beyond a small
+//! share, one body gets at most half of the room that all others leave: however many bodies without
+//! end there are, the small ones find room.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,6 +18,9 @@ const KEEP_BYTES: usize = 16 << 20;
 
 /// Returned buffers beyond this number are freed.
 const KEEP_COUNT: usize = 64;
+
+/// A body may hold so much (or a sixteenth of the budget) as long as there is any room.
+const FREE_SHARE: usize = 4 << 20;
 
 /// All bodies being read together, unless said otherwise.
 pub const DEFAULT_BUDGET: usize = 2 << 30;
@@ -46,6 +51,14 @@ impl Buffers {
     /// Bytes that all buffers hold, lent and waiting.
     pub fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
+    }
+
+    /// Frees the buffers that wait: they grow again when they are needed.
+    #[cold]
+    fn drop_waiting(&self) {
+        let waiting = std::mem::take(&mut *self.waiting.lock());
+        let bytes = waiting.iter().map(Buffer::bytes).sum();
+        self.held.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// Takes a buffer. Steady: allocates only when all are lent.
@@ -108,13 +121,27 @@ impl Lent {
     }
 
     fn account(&mut self, more: usize) -> Result<(), Error> {
-        let before = self.home.held.fetch_add(more, Ordering::Relaxed);
-        if before.saturating_add(more) > self.home.budget {
-            self.home.held.fetch_sub(more, Ordering::Relaxed);
-            return Err(Error::budget(self.home.budget));
+        if !self.try_account(more) {
+            self.home.drop_waiting();
+            if !self.try_account(more) {
+                return Err(Error::budget(self.home.budget));
+            }
         }
         self.accounted += more;
         Ok(())
+    }
+
+    fn try_account(&self, more: usize) -> bool {
+        let budget = self.home.budget;
+        let before = self.home.held.fetch_add(more, Ordering::Relaxed);
+        let left = budget.saturating_sub(before.saturating_sub(self.accounted));
+        let free = FREE_SHARE.min(budget / 16);
+        let most = left.min(free + left.saturating_sub(free) / 2);
+        let fits = self.accounted.saturating_add(more) <= most;
+        if !fits {
+            self.home.held.fetch_sub(more, Ordering::Relaxed);
+        }
+        fits
     }
 
     /// Corrects the account by what the allocator really gave.

@@ -3,6 +3,7 @@
 use url::Url;
 
 use super::Error;
+use crate::secret::Secret;
 
 /// A URL in the pieces that a request needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub struct Endpoint {
     pub authority: String,
     /// Path and query, as they stand in the request line.
     pub path_and_query: String,
+    /// The header line `Authorization` that follows from the URL's user and password.
+    pub(super) credentials: Option<Secret>,
 }
 
 impl Endpoint {
@@ -48,7 +51,12 @@ impl Endpoint {
             None => url.path().to_owned(),
         };
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        Ok(Endpoint { tls, host, port, authority, path_and_query })
+        let credentials = (!url.username().is_empty() || url.password().is_some()).then(|| {
+            let decode = |text| percent_encoding::percent_decode_str(text).decode_utf8_lossy();
+            let (user, password) = (decode(url.username()), decode(url.password().unwrap_or("")));
+            Secret::new(super::basic_line(&user, &password))
+        });
+        Ok(Endpoint { tls, host, port, authority, path_and_query, credentials })
     }
 
     /// Whether a connection to `self` also reaches `other`.
@@ -110,6 +118,11 @@ mod tests {
             assert_eq!(endpoint.path_and_query, path, "{url}");
         }
         assert!(Endpoint::from_url(&Url::parse("ftp://a/").unwrap()).is_err());
+        let with_user = Endpoint::from_url(&Url::parse("http://u:p%40@a/").unwrap()).unwrap();
+        let line = with_user.credentials.as_ref().map(Secret::reveal);
+        assert_eq!(line, Some("Authorization: Basic dTpwQA==\r\n"));
+        assert_eq!(with_user.authority, "a");
+        assert!(!format!("{with_user:?}").contains("dTpwQA"), "shown: {with_user:?}");
     }
 
     #[test]

@@ -6,8 +6,8 @@
 
 use std::io::Read;
 
-use super::Error;
 use super::buffers::Lent;
+use super::{Error, LARGE_BODY};
 
 /// How a body is compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,6 +60,15 @@ fn bound(compressed: usize, limit: Option<u64>) -> usize {
         Some(limit) => usize::try_from(limit).unwrap_or(usize::MAX).min(HARD_BOUND),
         None => compressed.saturating_mul(MOST_RATIO).clamp(ALWAYS_ALLOWED, HARD_BOUND),
     }
+}
+
+/// Whether inflating may take milliseconds: an exposition shrinks to a tenth, and gzip says more.
+pub(super) fn takes_long(compressed: &[u8], encoding: Encoding) -> bool {
+    let promised = match (encoding, compressed.last_chunk()) {
+        (Encoding::Gzip, Some(size)) => u32::from_le_bytes(*size) as usize,
+        _ => 0,
+    };
+    compressed.len().saturating_mul(10).max(promised) > LARGE_BODY
 }
 
 /// Inflates `lent.raw[body]` into `lent.inflated`. Steady: does not allocate once the buffer has the

@@ -42,6 +42,10 @@ use stream::Stream;
 /// How we introduce ourselves.
 pub const USER_AGENT: &str = concat!("unladen/", env!("CARGO_PKG_VERSION"));
 
+/// From here on, inflating or ingesting a body may take milliseconds: other tasks of the thread are
+/// moved away.
+pub(crate) const LARGE_BODY: usize = 4 << 20;
+
 /// As many redirects as Go's client follows.
 const MOST_REDIRECTS: usize = 10;
 
@@ -340,6 +344,8 @@ impl Session {
                 let endpoint = Endpoint::from_url(&url)?;
                 // Once a request has left the host, its successors do not get the secrets back.
                 trusted &= endpoint::may_share_credentials(&endpoint.host, &get.endpoint.host);
+                // Nor do secrets that were meant for TLS go out in the open.
+                trusted &= endpoint.tls || !get.endpoint.tls;
                 self.discard(open, stage).await;
                 let hop = Hop { endpoint: &endpoint, trusted, slot: 1 };
                 open = self.exchange(client, buffers, get, hop, stage).await?;
@@ -427,6 +433,11 @@ impl Session {
         }
         if trusted {
             client.credentials.push(request)?;
+            if let (Credentials::None, Some(line)) = (&client.credentials, &endpoint.credentials)
+                && !client.headers.iter().any(|h| h.name.eq_ignore_ascii_case("authorization"))
+            {
+                request.extend_from_slice(line.reveal().as_bytes());
+            }
         }
         for header in client.headers.iter().filter(|header| trusted || !header.sensitive) {
             match &header.value {
@@ -485,7 +496,15 @@ impl Session {
             return Err(Error::inflate(format!("Content-Encoding {encoding:?} is not understood")));
         }
         if inflated {
-            inflate::inflate(&mut lent, body.clone(), self.head.encoding, get.body_limit)?;
+            let encoding = self.head.encoding;
+            let long = inflate::takes_long(&lent.buffer.raw[body.clone()], encoding);
+            let mut work = || inflate::inflate(&mut lent, body.clone(), encoding, get.body_limit);
+            let flavor = tokio::runtime::Handle::current().runtime_flavor();
+            if long && flavor == tokio::runtime::RuntimeFlavor::MultiThread {
+                tokio::task::block_in_place(work)?;
+            } else {
+                work()?;
+            }
         }
         Ok(Answer { status: self.head.status, lent, body, inflated })
     }

@@ -1,13 +1,14 @@
 //! A connection's bytes: TCP, TLS over it, or TLS through a proxy's tunnel.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 use tokio_rustls::client::TlsStream;
 
 use super::proxy::Via;
@@ -146,14 +147,24 @@ async fn connect_tcp(endpoint: &Endpoint, timeout: Duration) -> Result<Stream, E
     })
 }
 
+/// Look-ups of names at the same time.
+const MOST_LOOKUPS: usize = 64;
+
 async fn resolve(endpoint: &Endpoint) -> Result<Vec<SocketAddr>, Error> {
     if let Ok(address) = endpoint.host.parse::<IpAddr>() {
         return Ok(vec![SocketAddr::new(address, endpoint.port)]);
     }
-    match tokio::net::lookup_host((endpoint.host.as_str(), endpoint.port)).await {
-        Ok(found) => Ok(found.collect()),
-        Err(error) => Err(Error::resolve(&endpoint.host, error)),
-    }
+    // A look-up cannot be cancelled, and those that wait for a thread queue without bound: who gives
+    // up must not leave one behind. The permit goes with the look-up, not with who waits for it.
+    static LOOKUPS: Semaphore = Semaphore::const_new(MOST_LOOKUPS);
+    let failed = |error| Error::resolve(&endpoint.host, error);
+    let permit = LOOKUPS.acquire().await.map_err(|error| failed(io::Error::other(error)))?;
+    let (host, port) = (endpoint.host.clone(), endpoint.port);
+    let look_up = tokio::task::spawn_blocking(move || {
+        let _permit = permit;
+        (host.as_str(), port).to_socket_addrs().map(Vec::from_iter)
+    });
+    look_up.await.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(failed)
 }
 
 async fn start_tls(

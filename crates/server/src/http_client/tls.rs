@@ -169,10 +169,16 @@ fn certificates(pem: &str, source: &str) -> Result<Vec<CertificateDer<'static>>,
 
 fn roots_of(pem: &str, source: &str) -> Result<Arc<RootCertStore>, Error> {
     let mut roots = RootCertStore::empty();
-    for certificate in certificates(pem, source)? {
-        roots
-            .add(certificate)
-            .map_err(|error| Error::options(format!("tls_config: {source}: {error}")))?;
+    // One by one: a bundle is as good as the certificates in it that can be read.
+    let blocks = pem.split("-----BEGIN ").skip(1);
+    let found = blocks.filter_map(|block| {
+        CertificateDer::from_pem_slice(format!("-----BEGIN {block}").as_bytes()).ok()
+    });
+    let (added, _) = roots.add_parsable_certificates(found);
+    if added == 0 {
+        return Err(Error::options(format!(
+            "tls_config: {source}: holds no PEM certificate that can be read"
+        )));
     }
     Ok(Arc::new(roots))
 }

@@ -24,10 +24,7 @@ use super::schedule::{Schedule, offset};
 use super::status::Health;
 use super::target::Target;
 use crate::config::ScrapeConfig;
-use crate::http_client::{self, Answer, Client, Get, Session};
-
-/// From here on, ingesting a body may take milliseconds: other tasks of the thread are moved away.
-const LARGE_BODY: usize = 4 << 20;
+use crate::http_client::{self, Answer, Client, Get, LARGE_BODY, Session};
 
 /// What the scrapes of one job go by. Never changes; a reload makes a new one.
 pub(super) struct Settings {
