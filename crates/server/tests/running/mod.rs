@@ -49,12 +49,17 @@ impl Running {
     /// Starts with the configuration file `config` in `directory`, its data in `directory/data`, and
     /// waits until it is ready.
     pub fn start(directory: &Path, config: &str, flags: &[&str]) -> Self {
+        Running::start_as(&["serve"], directory, config, flags)
+    }
+
+    /// As [`Running::start`], with other words before the flags.
+    pub fn start_as(words: &[&str], directory: &Path, config: &str, flags: &[&str]) -> Self {
         let file = directory.join("prometheus.yml");
         std::fs::write(&file, config).expect("the configuration is written");
         let address = free_address();
         let log = directory.join("log");
         let child = Command::new(env!("CARGO_BIN_EXE_unladen"))
-            .arg("serve")
+            .args(words)
             .arg(format!("--config.file={}", file.display()))
             .arg(format!("--storage.tsdb.path={}", directory.join("data").display()))
             .arg(format!("--web.listen-address={address}"))
@@ -112,6 +117,25 @@ impl Running {
             all.insert(series["metric"].to_string(), values.collect());
         }
         Some(all)
+    }
+
+    /// The address it listens on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        let id = i32::try_from(self.id()).ok().and_then(rustix::process::Pid::from_raw);
+        rustix::process::kill_process(id.expect("a process id"), signal).expect("it is ours");
+    }
+
+    /// Waits for its end and gives the exit code; `None` where a signal ended it.
+    pub fn exit_code(mut self) -> Option<i32> {
+        let status = wait_for("the end of the server", 30, || {
+            self.child.try_wait().expect("its state is known")
+        });
+        status.code()
     }
 
     /// `kill -9`.
