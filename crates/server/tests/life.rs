@@ -84,8 +84,9 @@ fn included_files_are_watched_and_failures_tried_again() {
         .expect("two lines");
     std::fs::write(&jobs, job).expect("the file is written");
     wait_for("the reload", 30, || shows("\nprometheus_config_last_reload_successful 1\n"));
-    let targets = body(&server, "/api/v1/targets?state=active");
-    assert!(targets.contains("of_itself"), "{targets}");
+    wait_for("the new target", 30, || {
+        body(&server, "/api/v1/targets?state=active").contains("of_itself").then_some(())
+    });
 }
 
 #[test]
@@ -143,7 +144,7 @@ fn what_is_not_supported_refuses_to_start() {
     let flag = format!("--config.file={}", file.display());
     let (code, _, error) = run(&["serve", &flag]);
     assert_eq!(code, Some(2), "{error}");
-    let place = format!("{}:3", file.display());
+    let place = format!("{}:4: ", file.display());
     assert!(error.contains("remote_write") && error.contains(&place), "{error}");
 }
 
