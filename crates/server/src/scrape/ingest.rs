@@ -238,7 +238,8 @@ impl Ingester {
                 Ok(counts)
             }
             Err(kind) => {
-                let counts = pass.counts;
+                // Of a scrape that fails nothing is added, whatever was new in it.
+                let counts = Counts { series_added: 0, ..pass.counts };
                 series.known.truncate(lines_before);
                 self.rollback();
                 Err((Fault { kind }, counts))
@@ -529,12 +530,12 @@ impl<'a> Pass<'a, '_> {
             let before = &self.body.bytes[..reader.offset().saturating_sub(1)];
             1 + memchr::memchr_iter(b'\n', before).count() as u64
         };
+        self.counts.scraped += 1;
         let resolved = resolve(sample, self.body.labels, self.body.config, &mut ingester.scratch)
             .map_err(|refused| match refused {
             Refused::Invalid(reason) => FaultKind::Invalid(reason, line_number()),
             Refused::Limit(reason) => FaultKind::LabelLimit(reason, line_number()),
         })?;
-        self.counts.scraped += 1;
         let labels = match resolved {
             Resolved::Keep(labels) => labels,
             Resolved::Drop => {
