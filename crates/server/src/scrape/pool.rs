@@ -125,7 +125,6 @@ impl Pool {
         state.departing.retain(|(_, running)| !running.is_finished());
         let gone = state.active.extract_if(|identity, _| !found.contains_key(identity));
         for (_, Active { target, running }) in gone.collect::<Vec<_>>() {
-            running.phase.send_replace(Phase::Depart);
             state.departing.push((target.public.clone(), running));
         }
         for (identity, target) in found {
@@ -144,6 +143,10 @@ impl Pool {
             let task = Task::new(target.clone(), pool, shared, receiver, predecessor);
             let running = Running { phase, handle: tokio::spawn(task.run()) };
             state.active.insert(identity, Active { target, running });
+        }
+        // Only now: who departs closes the connection that a successor would have gone on with.
+        for (_, running) in &state.departing {
+            running.phase.send_replace(Phase::Depart);
         }
     }
 
