@@ -462,9 +462,7 @@ impl Server {
     /// What the files of the running configuration hold now; `None` without files.
     async fn fingerprint(&self) -> Option<Fingerprint> {
         let loaded = self.app.running.load().loaded.clone();
-        if self.app.options.config_file.is_none() {
-            return None;
-        }
+        self.app.options.config_file.as_ref()?;
         tokio::task::spawn_blocking(move || fingerprint(&loaded.files)).await.ok()
     }
 

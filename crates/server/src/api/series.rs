@@ -115,6 +115,6 @@ fn limited<T: Send + 'static>(
         warnings.push(TRUNCATED.to_owned());
     }
     success_with(warnings, Vec::new(), move |out| {
-        json::list(out, &found, |out, item| write(out, item));
+        json::list(out, &found, write);
     })
 }
