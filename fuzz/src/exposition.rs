@@ -36,9 +36,11 @@ pub fn check(body: &[u8], format: Format) {
             _ => fast.comment_if(slow.last_line()),
         };
         if !by_shortcut {
-            // Only blanks and empty lines in front are left to the slow way.
+            // Only blanks and empty lines in front are left to the slow way, and a value that follows
+            // its series without a blank (`a+1`).
             let rest = &body[fast.offset()..];
-            assert!(format == Format::Text && matches!(rest[0], b' ' | b'\t' | b'\n'));
+            let in_front = matches!(rest[0], b' ' | b'\t' | b'\n');
+            assert!(format == Format::Text && (in_front || is_joined(&event, body)), "{event:?}");
             fast.next().unwrap().unwrap();
         }
         assert_eq!(fast.offset(), slow.offset());
@@ -47,6 +49,13 @@ pub fn check(body: &[u8], format: Format) {
         again(&event, format);
     }
     assert!(fast.next().is_none());
+}
+
+/// Whether a sample's value follows its series at once.
+fn is_joined(event: &Event<'_>, body: &[u8]) -> bool {
+    let Event::Sample(sample) = event else { return false };
+    let end = sample.series.as_ptr() as usize - body.as_ptr() as usize + sample.series.len();
+    !matches!(body.get(end), Some(b' ' | b'\t'))
 }
 
 fn owned(labels: Labels<'_>) -> Pairs {
