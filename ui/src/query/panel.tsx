@@ -13,6 +13,9 @@ import { Stats } from './stats.tsx';
 import { TableView } from './table-view.tsx';
 import { useZoom } from './zoom.ts';
 
+/** The range of an example's graph, in milliseconds: a server that has just started has no hour to show. */
+const FIRST_LOOK = 5 * 60_000;
+
 interface Props {
   readonly panel: PanelState;
   readonly number: number;
@@ -70,7 +73,7 @@ export function Panel(props: Props) {
         <Examples
           onPick={({ expr, stacked }) => {
             rememberExpression(expr);
-            onChange({ expr, stacked, tab: 'graph' });
+            onChange({ expr, stacked, tab: 'graph', range: FIRST_LOOK });
           }}
         />
       ) : (

@@ -47,7 +47,7 @@ async function refusals({ browser, url }) {
   let next = 0;
   await page.route('**/api/v1/query_range*', (route) => route.fulfill(answers[next][0]));
   for (; next < answers.length; next += 1) {
-    await page.goto(`${url}/query?g0.expr=up`);
+    await page.goto(`${url}/query?g0.range_input=5m&g0.expr=up`);
     await page.getByRole('alert').getByText(answers[next][1]).waitFor();
   }
   await page.route('**/api/v1/targets?*', (route) => route.abort('connectionrefused'));

@@ -25,13 +25,14 @@ async function firstVisit({ browser, url }) {
   await graphDrawn(page);
   const params = await paramsWhen(page, (p) => p.get('g0.expr') === 'scrape_duration_seconds');
   assert.equal(params.get('g0.tab'), '0');
+  assert.equal(params.get('g0.range_input'), '5m');
   assert.deepEqual(faults, []);
   await close();
 }
 
 async function completion({ browser, url }) {
   const { page, faults, close } = await openPage(browser, url);
-  await page.goto(`${url}/query`);
+  await page.goto(`${url}/query?g0.range_input=5m`);
   const editor = page.locator('.cm-content');
   await editor.click();
   await page.keyboard.type('scrape_dur', { delay: 25 });
@@ -152,7 +153,8 @@ async function panels({ browser, url }) {
 
 async function errorPlace({ browser, url }) {
   const { page, faults, close } = await openPage(browser, url, { failedRequests: true });
-  await page.goto(`${url}/query?g0.expr=${encodeURIComponent('sum(up) by (job) +\n  rate(up)')}`);
+  const broken = encodeURIComponent('sum(up) by (job) +\n  rate(up)');
+  await page.goto(`${url}/query?g0.range_input=5m&g0.expr=${broken}`);
   const alert = page.getByRole('alert');
   await alert.waitFor();
   const text = await alert.textContent();
@@ -216,7 +218,7 @@ async function legend({ browser, url }) {
 
 async function keyboard({ browser, url }) {
   const { page, faults, close } = await openPage(browser, url);
-  await page.goto(`${url}/query?g0.expr=up`);
+  await page.goto(`${url}/query?g0.range_input=5m&g0.expr=up`);
   await graphDrawn(page);
   const focused = (selector) =>
     page.evaluate((s) => document.activeElement?.closest(s) !== null, selector);
