@@ -1,5 +1,6 @@
 // Runs every case in Chromium against a live server. `npm run test:browser [name]` runs those whose
-// name contains the word. Exits 1 when one fails; prints figures that cases report.
+// name contains the word. Exits 1 when one fails; prints figures that cases report. A case that fails is
+// tried again, twice at most, and said to have been: a browser on a busy machine drops a click now and then.
 import { launch } from './browser.mjs';
 import { startServer } from './server.mjs';
 import { cases as query } from './cases/query.mjs';
@@ -16,18 +17,33 @@ if (cases.length === 0) throw new Error(`no case has "${wanted}" in its name`);
 
 const server = await startServer();
 const browser = await launch();
-let failed = 0;
-for (const { name, run } of cases) {
+const TRIES = 3;
+
+/** Runs a case once; its error, or null. Pages that it left open are closed. */
+async function attempt({ name, run }) {
   const began = Date.now();
   try {
     const told = await run({ browser, url: server.url });
     console.log(`ok      ${name} (${Date.now() - began} ms)${told ? `: ${told}` : ''}`);
+    return null;
   } catch (error) {
-    failed += 1;
-    console.log(`FAILED  ${name}\n${error.stack}`);
+    await Promise.all(browser.contexts().map((context) => context.close()));
+    return error;
+  }
+}
+
+let failed = 0;
+let repeated = 0;
+for (const one of cases) {
+  for (let tries = 1; tries <= TRIES; tries += 1) {
+    const error = await attempt(one);
+    if (error === null) break;
+    console.log(`${tries < TRIES ? 'again   ' : 'FAILED  '}${one.name}\n${error.stack}`);
+    if (tries < TRIES) repeated += 1;
+    else failed += 1;
   }
 }
 await browser.close();
 await server.stop();
-console.log(`RESULT page cases=${cases.length} failed=${failed}`);
+console.log(`RESULT page cases=${cases.length} failed=${failed} repeated=${repeated}`);
 process.exit(failed === 0 ? 0 : 1);

@@ -48,10 +48,10 @@ export async function startServer() {
   return { url, stop };
 }
 
-/** Waits until a rate over a minute has two samples to stand on. */
+/** Waits until there is a minute of data: cases zoom into what was half a minute ago. */
 async function waitForData(url) {
-  const query = encodeURIComponent('count(count_over_time(up[5m]) >= 3)');
-  await until('three scrapes', async () => {
+  const query = encodeURIComponent('count(count_over_time(up[5m]) >= 12)');
+  await until('twelve scrapes', async () => {
     const answer = await (await fetch(`${url}/api/v1/query?query=${query}`)).json();
     return answer.status === 'success' && answer.data.result.length > 0;
   });
