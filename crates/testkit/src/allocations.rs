@@ -33,6 +33,8 @@ impl Count {
 
 thread_local! {
     static COUNT: Cell<Count> = const { Cell::new(Count::ZERO) };
+    /// Bytes freed: apart from [`Count`], because a count tells what work asked for, not what it left.
+    static FREED: Cell<u64> = const { Cell::new(0) };
 }
 
 /// The system's allocator, counted per thread. To be made the `#[global_allocator]` of a test.
@@ -53,6 +55,10 @@ fn change(by: impl FnOnce(&mut Count)) {
         by(&mut count);
         cell.set(count);
     });
+}
+
+fn freed(bytes: usize) {
+    let _ = FREED.try_with(|cell| cell.set(cell.get() + bytes as u64));
 }
 
 // SAFETY: every call goes to `System` unchanged; counting touches a `Cell` without destructor.
@@ -80,12 +86,14 @@ unsafe impl GlobalAlloc for Counting {
             count.reallocations += 1;
             count.bytes += size.saturating_sub(layout.size()) as u64;
         });
+        freed(layout.size().saturating_sub(size));
         // SAFETY: the caller's promises are passed on.
         unsafe { System.realloc(pointer, layout, size) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         change(|count| count.frees += 1);
+        freed(layout.size());
         // SAFETY: the caller's promises are passed on.
         unsafe { System.dealloc(pointer, layout) }
     }
@@ -94,6 +102,11 @@ unsafe impl GlobalAlloc for Counting {
 /// What this thread allocated and freed so far: for work that cannot be put into a closure.
 pub fn total() -> Count {
     COUNT.get()
+}
+
+/// Bytes that this thread has asked for and not freed; below zero where it frees what others asked for.
+pub fn live() -> i64 {
+    COUNT.get().bytes.cast_signed() - FREED.get().cast_signed()
 }
 
 /// What `work` allocated and freed on this thread.
