@@ -47,9 +47,9 @@ pub fn fold<S>(
     // Absent only while the fold has it.
     let mut slot = Some(state);
     let mut sink = |chunk: &[u8]| slot = slot.take().map(|state| fold(state, chunk));
-    let mut chunks = Chunks { bytes: &mut buffer.bytes, length: 0, sink: &mut sink };
+    let mut chunks = Chunks::new(buffer, &mut sink);
     write(&mut chunks);
-    chunks.flush();
+    chunks.finish();
     slot.expect("the fold gives its state back")
 }
 
@@ -57,6 +57,8 @@ pub fn fold<S>(
 pub struct Chunks<'s> {
     bytes: &'s mut [u8],
     length: usize,
+    /// What the sink has had before.
+    flushed: u64,
     sink: &'s mut dyn FnMut(&[u8]),
 }
 
@@ -66,7 +68,21 @@ impl fmt::Debug for Chunks<'_> {
     }
 }
 
-impl Chunks<'_> {
+impl<'s> Chunks<'s> {
+    pub(crate) fn new(buffer: &'s mut Buffer, sink: &'s mut dyn FnMut(&[u8])) -> Self {
+        Chunks { bytes: &mut buffer.bytes, length: 0, flushed: 0, sink }
+    }
+
+    /// Hands on what is left.
+    pub(crate) fn finish(mut self) {
+        self.flush();
+    }
+
+    /// The bytes taken so far.
+    pub fn position(&self) -> u64 {
+        self.flushed + self.length as u64
+    }
+
     /// What does not fit goes out in whole chunks.
     #[cold]
     fn put_across(&mut self, mut bytes: &[u8]) {
@@ -84,6 +100,7 @@ impl Chunks<'_> {
     fn flush(&mut self) {
         if self.length > 0 {
             (self.sink)(&self.bytes[..self.length]);
+            self.flushed += self.length as u64;
             self.length = 0;
         }
     }

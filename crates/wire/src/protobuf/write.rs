@@ -191,6 +191,28 @@ pub trait Sink {
         self.tag(field, WireType::Bytes);
         self.varint(length as u64);
     }
+
+    /// Takes a nested message.
+    #[inline]
+    fn message(&mut self, field: u32, message: &impl Message)
+    where
+        Self: Sized,
+    {
+        self.nested(field, message.encoded_len());
+        message.write(self);
+    }
+}
+
+/// What can be written as a message: the same every time.
+pub trait Message {
+    /// Writes the fields.
+    fn write<S: Sink>(&self, sink: &mut S);
+
+    /// The bytes that [`write`](Message::write) writes.
+    #[inline]
+    fn encoded_len(&self) -> usize {
+        Length::of(|length| self.write(length))
+    }
 }
 
 impl Sink for Vec<u8> {
@@ -238,5 +260,11 @@ impl Sink for Length {
     #[inline]
     fn varint(&mut self, value: u64) {
         self.bytes += varint_len(value);
+    }
+
+    /// Goes through the message once, where other sinks have to know its length first.
+    #[inline]
+    fn message(&mut self, field: u32, message: &impl Message) {
+        self.bytes += bytes_len(field, message.encoded_len());
     }
 }
