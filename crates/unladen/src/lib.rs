@@ -35,6 +35,8 @@ pub mod collector;
 mod error;
 mod family;
 mod instrument;
+#[allow(dead_code, reason = "the instruments that use it follow")]
+mod native;
 pub mod process;
 mod registry;
 
