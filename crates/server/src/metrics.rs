@@ -333,12 +333,11 @@ struct StoreFigures(Arc<Db>);
 
 impl unladen::Collector for StoreFigures {
     fn collect(&self, out: &mut unladen::FamilyWriter<'_, '_>) {
-        use wire::exposition::writer::{Family, LabelSet, Point};
+        use wire::exposition::writer::Family;
         let stats = self.0.stats();
         for (name, help, kind, by_type, figure) in STORE {
             let labels: &[(&str, &str)] = if by_type { &[("type", "float")] } else { &[] };
-            let mut samples = out.family(&Family { name, help, kind, unit: "" });
-            samples.point(&Point::new(LabelSet::Pairs(labels), figure(&stats)));
+            out.family(&Family::new(name, help, kind)).sample(labels, figure(&stats));
         }
     }
 }
@@ -390,15 +389,15 @@ where
     F: Fn(&mut dyn FnMut(&str, f64, f64)) + Send + Sync,
 {
     fn collect(&self, out: &mut unladen::FamilyWriter<'_, '_>) {
-        use wire::exposition::writer::{Family, LabelSet, Point, Suffix};
-        let mut samples =
-            out.family(&Family { name: self.name, help: self.help, kind: Kind::Summary, unit: "" });
+        use wire::exposition::writer::{Family, LabelSet, Summary};
+        let mut samples = out.family(&Family::new(self.name, self.help, Kind::Summary));
         (self.parts)(&mut |value, sum, count| {
             let pairs = [(self.label, value)];
             let labels = if self.label.is_empty() { &pairs[..0] } else { &pairs[..] };
-            for (suffix, number) in [(Suffix::Sum, sum), (Suffix::Count, count)] {
-                samples.point(&Point::new(LabelSet::Pairs(labels), number).suffix(suffix));
-            }
+            samples.summary(
+                LabelSet::Pairs(labels),
+                &Summary { sum, count: count as u64, ..Summary::default() },
+            );
         });
     }
 }

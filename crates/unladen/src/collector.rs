@@ -11,7 +11,9 @@ use std::hash::BuildHasher;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use wire::exposition::Kind;
-use wire::exposition::writer::{Family, LabelSet, Point, StoredLabels, Value, Writer};
+use wire::exposition::writer::{
+    Buckets, Extra, Family, LabelSet, StoredLabels, Summary, Value, Writer,
+};
 
 /// Writes families when it is asked. Two scrapes may ask at once.
 pub trait Collector: Send + Sync {
@@ -73,12 +75,12 @@ impl<'w, 's> FamilyWriter<'w, 's> {
 
     /// Begins a counter; its name ends in `_total`.
     pub fn counter(&mut self, name: &str, help: &str) -> Samples<'_, 's> {
-        self.family(&Family { name, help, kind: Kind::Counter, unit: "" })
+        self.family(&Family::new(name, help, Kind::Counter))
     }
 
     /// Begins a gauge.
     pub fn gauge(&mut self, name: &str, help: &str) -> Samples<'_, 's> {
-        self.family(&Family { name, help, kind: Kind::Gauge, unit: "" })
+        self.family(&Family::new(name, help, Kind::Gauge))
     }
 
     /// Begins a family. One without a name, or with the name of one that this body has already, is
@@ -107,18 +109,35 @@ pub struct Samples<'f, 's> {
 impl Samples<'_, '_> {
     /// A sample with these labels.
     pub fn sample(&mut self, labels: &[(&str, &str)], value: impl Into<Value>) {
-        self.point(&Point::new(LabelSet::Pairs(labels), value));
+        self.number(LabelSet::Pairs(labels), value, &Extra::NONE);
     }
 
     /// A sample with labels that were stored beforehand: one copy.
     pub fn stored(&mut self, labels: &StoredLabels, value: impl Into<Value>) {
-        self.point(&Point::new(LabelSet::Stored(labels), value));
+        self.number(labels.into(), value, &Extra::NONE);
     }
 
-    /// A sample with all that may stand in its line: a suffix, a bound, a timestamp, an exemplar.
-    pub fn point(&mut self, point: &Point<'_>) {
+    /// A sample with all that may stand in its line: a timestamp, a creation, an exemplar.
+    pub fn number(&mut self, labels: LabelSet<'_>, value: impl Into<Value>, extra: &Extra<'_>) {
         if self.is_open {
-            self.writer.sample(point);
+            self.writer.number(labels, value.into(), extra);
+        }
+    }
+
+    /// A histogram, in a family of those.
+    pub fn histogram<C>(&mut self, labels: LabelSet<'_>, buckets: Buckets<'_, C>)
+    where
+        C: IntoIterator<Item = u64>,
+    {
+        if self.is_open {
+            self.writer.histogram(labels, buckets);
+        }
+    }
+
+    /// A summary, in a family of those.
+    pub fn summary(&mut self, labels: LabelSet<'_>, summary: &Summary<'_>) {
+        if self.is_open {
+            self.writer.summary(labels, summary);
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use wire::exposition::Kind;
-use wire::exposition::writer::{LabelSet, Point, StoredLabels, Suffix};
+use wire::exposition::writer::{Buckets, StoredLabels};
 
 use crate::collector::Samples;
 
@@ -210,16 +210,15 @@ impl Cells for Histogram {
 
     fn write(&self, labels: &StoredLabels, out: &mut Samples<'_, '_>) {
         let cells = &*self.0;
-        let labels = LabelSet::Stored(labels);
-        // The count is the sum of the buckets as read here, so that the two can't contradict each
-        // other while values are recorded.
-        let mut count = 0;
-        let bounds = cells.bounds.iter().copied().chain([f64::INFINITY]);
-        for (bound, bucket) in bounds.zip(&cells.buckets) {
-            count += bucket.load(Relaxed);
-            out.point(&Point::new(labels, count).suffix(Suffix::Bucket).bound("le", bound));
-        }
-        out.point(&Point::new(labels, cells.sum.get()).suffix(Suffix::Sum));
-        out.point(&Point::new(labels, count).suffix(Suffix::Count));
+        out.histogram(
+            labels.into(),
+            Buckets {
+                bounds: &cells.bounds,
+                counts: cells.buckets.iter().map(|bucket| bucket.load(Relaxed)),
+                sum: cells.sum.get(),
+                created_ms: None,
+                timestamp_ms: None,
+            },
+        );
     }
 }

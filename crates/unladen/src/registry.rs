@@ -68,7 +68,10 @@ pub(crate) struct Described {
 
 impl Described {
     pub(crate) fn family(&self) -> writer::Family<'_> {
-        writer::Family { name: &self.name, help: &self.help, kind: self.kind, unit: &self.unit }
+        writer::Family {
+            unit: &self.unit,
+            ..writer::Family::new(&self.name, &self.help, self.kind)
+        }
     }
 
     /// Without what OpenMetrics takes for the samples' suffix.

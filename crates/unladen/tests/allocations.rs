@@ -2,7 +2,7 @@
 
 use testkit::allocations::{Count, count};
 use unladen::{Collector, FamilyWriter, Format, Kind, Negotiated, Registry, StoredLabels};
-use wire::exposition::writer::{LabelSet, Point, Suffix};
+use wire::exposition::writer::{Family, Summary};
 
 #[global_allocator]
 static ALLOCATOR: testkit::allocations::Counting = testkit::allocations::Counting::new();
@@ -15,17 +15,16 @@ impl Collector for Objects {
         for (index, labels) in self.0.iter().enumerate() {
             samples.stored(labels, index as f64);
         }
-        let mut samples = out.family(&wire::exposition::writer::Family {
-            name: "object_age_seconds",
-            help: "A summary.",
-            kind: Kind::Summary,
+        let mut samples = out.family(&Family {
             unit: "seconds",
+            ..Family::new("object_age_seconds", "A summary.", Kind::Summary)
         });
         for labels in self.0.iter().take(10) {
-            let point = |value: f64| Point::new(LabelSet::Stored(labels), value);
-            samples.point(&point(0.25).bound("quantile", 0.5));
-            samples.point(&point(17.0).suffix(Suffix::Sum));
-            samples.point(&point(3.0).suffix(Suffix::Count));
+            let quantiles = &[(0.5, 0.25)];
+            samples.summary(
+                labels.into(),
+                &Summary { quantiles, sum: 17.0, count: 3, ..Summary::default() },
+            );
         }
     }
 }

@@ -5,6 +5,7 @@
 //! text        the grammar of 0.0.4: how a line is read, how a number and a timestamp are written
 //! openmetrics the same for OpenMetrics 1.0
 //! labels      the labels of a series or an exemplar, and their escapes
+//! stored      labels escaped once, to be copied ever after
 //! writer      Writer: families → body, through one buffer into a sink
 //! negotiate   which format the two sides of a scrape agree on
 //! name        names outside the legacy alphabet, and how they are spelt for those who can't read them
@@ -17,6 +18,7 @@ pub mod name;
 pub mod negotiate;
 mod openmetrics;
 mod reader;
+mod stored;
 mod text;
 pub mod writer;
 

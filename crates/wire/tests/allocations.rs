@@ -3,7 +3,9 @@
 use testkit::allocations::{Count, count};
 use wire::exposition::name::Escaping;
 use wire::exposition::negotiate::Negotiated;
-use wire::exposition::writer::{Buffer, Family, LabelSet, Point, StoredLabels, Suffix, fold};
+use wire::exposition::writer::{
+    Buckets, Buffer, Extra, Family, LabelSet, StoredLabels, Value, fold,
+};
 use wire::exposition::{Event, Format, Kind, Reader};
 
 #[global_allocator]
@@ -21,17 +23,16 @@ fn write(buffer: &mut Buffer, stored: &StoredLabels, negotiated: Negotiated, int
             into
         },
         |out| {
-            let family = |name, kind| Family { name, help: "Some \"help\".", kind, unit: "" };
+            let family = |name, kind| Family::new(name, "Some \"help\".", kind);
             out.family(&family("requests_total", Kind::Counter));
             for index in 0..5_000u64 {
-                out.sample(&Point::new(LabelSet::Stored(stored), index as f64 * 1.5));
-                out.sample(&Point::new(LabelSet::Pairs(&[("a", "b\n"), ("c.d", "\"")]), index));
+                out.number(stored.into(), Value::Float(index as f64 * 1.5), &Extra::NONE);
+                let pairs = LabelSet::Pairs(&[("a", "b\n"), ("c.d", "\"")]);
+                out.number(pairs, Value::Count(index), &Extra::NONE);
             }
             out.family(&family("my.latency_seconds", Kind::Histogram));
-            for bound in [0.1, 1.0, f64::INFINITY] {
-                let point = Point::new(LabelSet::Stored(stored), 17u64);
-                out.sample(&point.suffix(Suffix::Bucket).bound("le", bound));
-            }
+            let (bounds, counts) = (&[0.1, 1.0], [17u64; 3]);
+            out.histogram(stored.into(), Buckets { bounds, counts, ..Buckets::default() });
         },
     );
 }

@@ -4,7 +4,8 @@ use proptest::prelude::*;
 use wire::exposition::name::Escaping;
 use wire::exposition::negotiate::Negotiated;
 use wire::exposition::writer::{
-    Buffer, Family, LabelSet, Point, PointExemplar, StoredLabels, fold, to_io,
+    Buckets, Buffer, Exemplar, Extra, Family, LabelSet, Native, StoredLabels, Summary, Value,
+    dense, fold, to_io,
 };
 use wire::exposition::{Event, Format, Kind, Reader};
 
@@ -39,25 +40,29 @@ fn borrowed(pairs: &Pairs) -> Vec<(&str, &str)> {
     pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
 }
 
+/// The kind that may have exemplars.
+const KIND: Kind = Kind::Counter;
+
 fn body(format: Format, name: &str, help: &str, lines: &[Line], stored: bool) -> Vec<u8> {
     let negotiated = Negotiated { format, escaping: Escaping::AllowUtf8 };
     let mut body = Vec::new();
     to_io(&mut Buffer::new(), negotiated, &mut body, |out| {
-        out.family(&Family { name, help, kind: Kind::Gauge, unit: "" });
+        out.family(&Family::new(name, help, KIND));
         for line in lines {
             let pairs = borrowed(&line.labels);
             let kept = StoredLabels::new(pairs.iter().copied());
             let exemplar = line.exemplar.as_ref().map(|(pairs, value)| (borrowed(pairs), *value));
-            let labels = if stored { LabelSet::Stored(&kept) } else { LabelSet::Pairs(&pairs) };
-            out.sample(&Point {
+            let labels = if stored { LabelSet::from(&kept) } else { LabelSet::Pairs(&pairs) };
+            let extra = Extra {
                 timestamp_ms: line.timestamp_ms,
-                exemplar: exemplar.as_ref().map(|(pairs, value)| PointExemplar {
+                created_ms: None,
+                exemplar: exemplar.as_ref().map(|(pairs, value)| Exemplar {
                     labels: LabelSet::Pairs(pairs),
                     value: *value,
                     timestamp_ms: line.timestamp_ms,
                 }),
-                ..Point::new(labels, line.value)
-            });
+            };
+            out.number(labels, Value::Float(line.value), &extra);
         }
     })
     .unwrap();
@@ -80,24 +85,26 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
     fn what_is_written_reads_back(
-        name in prop_oneof!["[a-zA-Z_:][a-zA-Z0-9_:]{0,8}", "[a-z.\"\\\\ é]{1,8}"],
+        name in prop_oneof!["[a-zA-Z_:][a-zA-Z0-9_:]{0,8}_total", "[a-z.\"\\\\ é]{1,8}_total"],
         help in text(),
         lines in prop::collection::vec(line(), 0..6),
         stored: bool,
     ) {
         for format in [Format::Text, Format::OpenMetrics] {
             let body = body(format, &name, &help, &lines, stored);
+            let family_name =
+                if format == Format::Text { &name[..] } else { name.strip_suffix("_total").unwrap() };
             let mut events = Reader::new(&body, format);
             let mut next = || events.next().map(|event| event.unwrap());
             // Nothing but blanks is no text in 0.0.4.
             if !help.is_empty() {
                 let Some(Event::Help { family, text }) = next() else { panic!("no help") };
-                prop_assert_eq!(family.to_string(), name.clone());
+                prop_assert_eq!(family.to_string(), family_name);
                 let blank = format == Format::Text && help.bytes().all(|b| b == b' ');
                 prop_assert_eq!(text.to_string(), if blank { "" } else { &help });
             }
-            let Some(Event::Type { family, kind: Kind::Gauge }) = next() else { panic!("no type") };
-            prop_assert_eq!(family.to_string(), name.clone());
+            let Some(Event::Type { family, kind: KIND }) = next() else { panic!("no type") };
+            prop_assert_eq!(family.to_string(), family_name);
             for line in &lines {
                 let Some(Event::Sample(sample)) = next() else { panic!("no sample") };
                 let mut expected = vec![("__name__".to_owned(), name.clone())];
@@ -140,8 +147,8 @@ fn the_sink_gets_chunks_in_order_and_its_state_back() {
             (text, sizes)
         },
         |out| {
-            out.family(&Family { name: "a_total", help: &long, kind: Kind::Counter, unit: "" });
-            out.sample(&Point::new(LabelSet::Pairs(&[]), 3.0));
+            out.family(&Family::new("a_total", &long, Kind::Counter));
+            out.number(LabelSet::EMPTY, Value::Float(3.0), &Extra::NONE);
         },
     );
     assert_eq!(text, format!("># HELP a {long}\n# TYPE a counter\na_total 3.0\n# EOF\n"));
@@ -154,61 +161,64 @@ fn bodies_look_as_other_clients_write_them() {
     let write = |format, escaping| {
         let mut body = Vec::new();
         to_io(&mut Buffer::new(), Negotiated { format, escaping }, &mut body, |out| {
-            use wire::exposition::writer::Suffix::{Bucket, Count, Created, Sum};
-            let family = |name, kind, unit| Family { name, help: "A \"b\"\\\n.", kind, unit };
+            out.set_created_lines(true);
+            let family = |name, kind| Family::new(name, "A \"b\"\\\n.", kind);
             let labels = LabelSet::Pairs(&[("c", "d\"\\\n")]);
-            out.family(&family("x_seconds_total", Kind::Counter, "seconds"));
-            out.sample(&Point { timestamp_ms: Some(1500), ..Point::new(labels, 1e6) });
-            out.sample(&Point::new(labels, 12.5).suffix(Created));
-            out.family(&family("without_suffix", Kind::Counter, ""));
-            out.sample(&Point::new(LabelSet::Pairs(&[]), 1.0));
-            out.family(&family("build_info", Kind::Info, ""));
-            out.sample(&Point::new(LabelSet::Pairs(&[("é.f", "")]), 1.0));
-            out.family(&family("h.i", Kind::Histogram, ""));
-            out.sample(&Point::new(labels, 3u64).suffix(Bucket).bound("le", 1.0));
-            out.sample(&Point::new(labels, 3.5).suffix(Sum));
-            out.sample(&Point::new(labels, 1_000_000u64).suffix(Count));
+            let extra = Extra { timestamp_ms: Some(1500), ..Extra::NONE };
+            out.family(&Family { unit: "seconds", ..family("x_seconds_total", Kind::Counter) });
+            out.number(labels, Value::Float(1e6), &extra);
+            let extra = Extra { created_ms: Some(12_500), ..Extra::NONE };
+            out.number(LabelSet::EMPTY, Value::Count(1_234_567), &extra);
+            out.family(&family("without_suffix", Kind::Counter));
+            out.number(LabelSet::EMPTY, Value::Float(1.0), &extra);
+            out.family(&family("build_info", Kind::Info));
+            out.number(LabelSet::Pairs(&[("é.f", "")]), Value::Float(1.0), &Extra::NONE);
+            out.family(&family("h.i", Kind::Histogram));
+            let buckets = Buckets {
+                bounds: &[0.5, 1.0],
+                counts: [1u64, 2, 999_997],
+                sum: 3.5,
+                created_ms: Some(1),
+                timestamp_ms: None,
+            };
+            out.histogram(labels, buckets);
+            let common = StoredLabels::new([("s", "t")]);
+            let with = |name, kind| Family { common: common.borrow(), ..family(name, kind) };
+            out.family(&with("g", Kind::GaugeHistogram));
+            out.histogram(LabelSet::EMPTY, Buckets { bounds: &[f64::INFINITY], ..buckets });
+            out.family(&with("q", Kind::Summary));
+            let quantiles = &[(0.5, f64::NAN), (0.99, 2.0)];
+            let summary = Summary { quantiles, sum: -1.0, count: 2, ..Summary::default() };
+            out.summary(labels, &summary);
+            out.family(&with("n", Kind::Histogram));
+            let native = Native {
+                schema: 1,
+                zero_threshold: 0.25,
+                zero_count: 2,
+                positive: dense(1, &[1, 0, 3]),
+                negative: dense(0, &[]),
+                sum: 7.0,
+                count: 6,
+                exemplars: &[],
+                created_ms: None,
+                timestamp_ms: None,
+            };
+            out.native_histogram(LabelSet::EMPTY, &native);
+            out.family(&with("plain", Kind::Unknown));
+            out.number(LabelSet::EMPTY, Value::Integer(-3_000_000), &Extra::NONE);
+            let own = StoredLabels::new([("ü", "v")]);
+            out.number(LabelSet::from(&own), Value::Count(0), &Extra::NONE);
         })
         .unwrap();
         String::from_utf8(body).unwrap()
     };
-    assert_eq!(
-        write(Format::Text, Escaping::Underscores),
-        r#"# HELP x_seconds_total A "b"\\\n.
-# TYPE x_seconds_total counter
-x_seconds_total{c="d\"\\\n"} 1e+06 1500
-# HELP without_suffix A "b"\\\n.
-# TYPE without_suffix counter
-without_suffix 1
-# HELP build_info A "b"\\\n.
-# TYPE build_info gauge
-build_info{__f=""} 1
-# HELP h_i A "b"\\\n.
-# TYPE h_i histogram
-h_i_bucket{c="d\"\\\n",le="1"} 3
-h_i_sum{c="d\"\\\n"} 3.5
-h_i_count{c="d\"\\\n"} 1e+06
-"#
-    );
-    assert_eq!(
-        write(Format::OpenMetrics, Escaping::AllowUtf8),
-        r#"# HELP x_seconds A \"b\"\\\n.
-# TYPE x_seconds counter
-# UNIT x_seconds seconds
-x_seconds_total{c="d\"\\\n"} 1e+06 1.5
-x_seconds_created{c="d\"\\\n"} 12.5
-# HELP without_suffix A \"b\"\\\n.
-# TYPE without_suffix unknown
-without_suffix 1.0
-# HELP build A \"b\"\\\n.
-# TYPE build info
-build_info{"é.f"=""} 1.0
-# HELP "h.i" A \"b\"\\\n.
-# TYPE "h.i" histogram
-{"h.i_bucket",c="d\"\\\n",le="1.0"} 3
-{"h.i_sum",c="d\"\\\n"} 3.5
-{"h.i_count",c="d\"\\\n"} 1000000
-# EOF
-"#
-    );
+    assert_eq!(write(Format::Text, Escaping::Underscores), include_str!("bodies/text"));
+    let openmetrics = write(Format::OpenMetrics, Escaping::AllowUtf8);
+    assert_eq!(openmetrics, include_str!("bodies/openmetrics"));
+    for (format, body) in [
+        (Format::Text, write(Format::Text, Escaping::AllowUtf8)),
+        (Format::OpenMetrics, openmetrics),
+    ] {
+        assert!(Reader::new(body.as_bytes(), format).all(|event| event.is_ok()), "{body}");
+    }
 }

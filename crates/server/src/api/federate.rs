@@ -7,7 +7,7 @@ use http::{Response, StatusCode};
 use store::{Labels, Samples, Select};
 use wire::exposition::Kind;
 use wire::exposition::negotiate::Negotiated;
-use wire::exposition::writer::{Buffer, Family, LabelSet, Point, fold};
+use wire::exposition::writer::{Buffer, Extra, Family, LabelSet, Value, fold};
 
 use super::bound::Bound;
 use super::form::Form;
@@ -88,12 +88,11 @@ pub(super) fn federate(
                 for last in all.iter().filter(|last| !last.labels.metric_name().is_empty()) {
                     if last.labels.metric_name() != name {
                         name = last.labels.metric_name();
-                        writer.family(&Family { name, help: "", kind: Kind::Unknown, unit: "" });
+                        writer.family(&Family::new(name, "", Kind::Unknown));
                     }
                     let pairs = with_external(&last.labels, &external);
-                    let mut point = Point::new(LabelSet::Pairs(&pairs), last.value);
-                    point.timestamp_ms = Some(last.time);
-                    writer.sample(&point);
+                    let extra = Extra { timestamp_ms: Some(last.time), ..Extra::NONE };
+                    writer.number(LabelSet::Pairs(&pairs), Value::Float(last.value), &extra);
                 }
             },
         );

@@ -54,12 +54,7 @@ pub(super) fn collect(room: &mut Room, out: &mut FamilyWriter<'_, '_>) -> io::Re
         if values(text, column).next().is_none() {
             continue;
         }
-        let family = wire::exposition::writer::Family {
-            name: column.name,
-            help: column.help,
-            kind: column.kind,
-            unit: "",
-        };
+        let family = wire::exposition::writer::Family::new(column.name, column.help, column.kind);
         let mut samples = out.family(&family);
         for (device, value) in values(text, column) {
             samples.sample(&[("device", device)], value);

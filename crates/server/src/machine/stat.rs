@@ -21,7 +21,7 @@ pub(super) fn collect(room: &mut Room, out: &mut FamilyWriter<'_, '_>) -> io::Re
     let text = read_text("/proc/stat", &mut room.bytes)?;
     for (field, kind, name, help) in FAMILIES {
         let value = value(text, field).ok_or_else(|| odd("a count is missing in /proc/stat"))?;
-        out.family(&Family { name, help, kind, unit: "" }).sample(&[], value as f64);
+        out.family(&Family::new(name, help, kind)).sample(&[], value as f64);
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ pub(super) fn collect(room: &mut Room, out: &mut FamilyWriter<'_, '_>) -> io::Re
         let name = join(name, &["node_vmstat_", field]);
         let help = join(help, &["/proc/vmstat information field ", field, "."]);
         // Some grow and some don't, and the file does not say which.
-        let family = Family { name, help, kind: Kind::Unknown, unit: "" };
+        let family = Family::new(name, help, Kind::Unknown);
         out.family(&family).sample(&[], value);
     }
     Ok(())

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use parking_lot::Mutex;
 use unladen::{Collector, FamilyWriter};
 use wire::exposition::Kind;
-use wire::exposition::writer::{Family, LabelSet, Point, Suffix};
+use wire::exposition::writer::{Family, LabelSet, Summary};
 
 use super::Shared;
 use super::counters::Count;
@@ -129,21 +129,24 @@ impl Figures {
 
     fn intervals(&self, out: &mut FamilyWriter<'_, '_>) {
         let all = self.shared.intervals.all();
-        let mut samples = out.family(&Family {
-            name: "prometheus_target_interval_length_seconds",
-            help: "Actual intervals between scrapes.",
-            kind: Kind::Summary,
-            unit: "",
-        });
+        let mut samples = out.family(&Family::new(
+            "prometheus_target_interval_length_seconds",
+            "Actual intervals between scrapes.",
+            Kind::Summary,
+        ));
         for distances in &all {
             let labels = [("interval", distances.shown.as_str())];
-            let labels = LabelSet::Pairs(&labels);
-            for (quantile, value) in QUANTILES.into_iter().zip(distances.quantiles()) {
-                samples.point(&Point::new(labels, value).bound("quantile", quantile));
+            let mut quantiles = [(0.0, 0.0); QUANTILES.len()];
+            for (to, pair) in
+                quantiles.iter_mut().zip(QUANTILES.into_iter().zip(distances.quantiles()))
+            {
+                *to = pair;
             }
             let (count, sum) = distances.totals();
-            samples.point(&Point::new(labels, sum).suffix(Suffix::Sum));
-            samples.point(&Point::new(labels, count).suffix(Suffix::Count));
+            samples.summary(
+                LabelSet::Pairs(&labels),
+                &Summary { quantiles: &quantiles, sum, count, ..Summary::default() },
+            );
         }
     }
 

@@ -1,25 +1,48 @@
-//! From families to a body, through one buffer into a sink.
+//! From families and their metrics to a body, through one buffer into a sink.
 //!
 //! ```text
-//! wire::exposition::fold(&mut buffer, negotiated, state, |state, chunk| …, |out| {
-//!     out.family(&Family { name: "up", help: "…", kind: Kind::Gauge, unit: "" });
-//!     out.sample(&Point::new(LabelSet::Pairs(&[("job", "a")]), 1.0));
+//! wire::exposition::writer::fold(&mut buffer, negotiated, state, |state, chunk| …, |out| {
+//!     out.family(&Family::new("requests_total", "…", Kind::Counter));
+//!     out.number(LabelSet::Pairs(&[("job", "a")]), Value::Count(1), &Extra::NONE);
 //! })
 //! ```
-//! The sink gets chunks of at most 64 KiB in order, the last one shorter, never an empty one. Nothing is
-//! held beyond one chunk, however many samples there are.
+//! ```text
+//! metric    what a caller hands over: families, numbers, histograms, summaries
+//! chunk     the buffer
+//! heads     what the lines of a family begin with
+//! lines     a metric as lines of text 0.0.4 or OpenMetrics 1.0
+//! native    a native histogram for formats that have none
+//! spell     labels whose names have to be respelt
+//! ```
+//! The sink gets chunks of at most 64 KiB in order, never an empty one. Nothing is held beyond one chunk,
+//! however many metrics there are.
 //!
 //! The writer writes what it is told: that a family comes once and a series once is the concern of
-//! whoever has the families. It never writes a name, a text or a value that would end a line or a quote.
+//! whoever has the families. It never writes a name, a text or a value that would end a line or a quote,
+//! nor a label twice where two names come out the same.
+
+mod chunk;
+mod heads;
+mod lines;
+mod metric;
+mod native;
+mod spell;
 
 use std::fmt;
 use std::io;
 
-use super::labels::Labels;
-use super::name::{Escaping, is_legacy, is_legacy_metric};
+pub use super::stored::{LabelSet, LabelsRef, StoredIter, StoredLabels, escape_into};
+pub use metric::{Bucket, Buckets, Exemplar, Extra, Family, Native, Summary, Value, dense};
+
+use super::name::Escaping;
 use super::negotiate::Negotiated;
 use super::{Format, Kind};
-use crate::number::{SHORT, write_exposition, write_integer, write_openmetrics};
+use crate::number::SHORT;
+use chunk::Chunk;
+use heads::{Heads, Suffix};
+use lines::{Classic, Lines, write_value};
+use native::Fewer;
+use spell::{Speller, render};
 
 /// What a chunk holds at most.
 pub const CHUNK: usize = 64 * 1024;
@@ -27,22 +50,27 @@ pub const CHUNK: usize = 64 * 1024;
 /// The memory that writing needs. Make one and use it for every body.
 pub struct Buffer {
     bytes: Box<[u8]>,
-    /// The current family's name in the spelling it is written in.
-    name: String,
-    /// For names of labels that have to be respelt: as they are, and as they are written.
-    label: String,
-    scratch: String,
+    scratch: Scratch,
+}
+
+/// What is kept beside the chunk: it grows to the longest beginning and the longest labels.
+#[derive(Default)]
+struct Scratch {
+    heads: Heads,
+    speller: Speller,
+    /// The labels that all series of the family have.
+    common: String,
+    common_legacy: bool,
+    /// The labels of a metric, where they have to be escaped or respelt.
+    block: String,
+    /// The same of an exemplar.
+    second: String,
 }
 
 impl Buffer {
     /// Allocates [`CHUNK`] bytes. *Setup.*
     pub fn new() -> Self {
-        Buffer {
-            bytes: vec![0; CHUNK].into_boxed_slice(),
-            name: String::new(),
-            label: String::new(),
-            scratch: String::new(),
-        }
+        Buffer { bytes: vec![0; CHUNK].into_boxed_slice(), scratch: Scratch::default() }
     }
 }
 
@@ -95,195 +123,15 @@ pub fn to_io(
     )
 }
 
-/// What the samples that follow have in common.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Family<'a> {
-    /// The name; a counter's with `_total`, an info's with `_info`.
-    pub name: &'a str,
-    /// What it is about; empty for no HELP line.
-    pub help: &'a str,
-    /// What it measures.
-    pub kind: Kind,
-    /// The unit, a suffix of the name (before `_total`); empty for none.
-    pub unit: &'a str,
-}
-
-/// Which of a family's series a sample belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Suffix {
-    /// The value itself.
-    None,
-    /// `_bucket`
-    Bucket,
-    /// `_sum`
-    Sum,
-    /// `_count`
-    Count,
-    /// `_created`: a time in seconds. OpenMetrics only; text has no line for it.
-    Created,
-}
-
-impl Suffix {
-    const fn text(self) -> &'static str {
-        match self {
-            Suffix::None => "",
-            Suffix::Bucket => "_bucket",
-            Suffix::Sum => "_sum",
-            Suffix::Count => "_count",
-            Suffix::Created => "_created",
-        }
-    }
-}
-
-/// A value; counts are written as integers where the format tells them apart.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Value {
-    /// Any number.
-    Float(f64),
-    /// How many.
-    Count(u64),
-}
-
-impl From<f64> for Value {
-    fn from(value: f64) -> Self {
-        Value::Float(value)
-    }
-}
-
-impl From<u64> for Value {
-    fn from(value: u64) -> Self {
-        Value::Count(value)
-    }
-}
-
-/// Labels, escaped beforehand or now.
-#[derive(Clone, Copy, Debug)]
-pub enum LabelSet<'a> {
-    /// Stored in the form in which they are written: one copy.
-    Stored(&'a StoredLabels),
-    /// Names and values as they are.
-    Pairs(&'a [(&'a str, &'a str)]),
-}
-
-/// Labels in the form in which they are written: `a="b",c="d"`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
-pub struct StoredLabels {
-    text: Box<str>,
-    /// Whether every name is in the legacy alphabet, so that no scheme respells it.
-    legacy: bool,
-}
-
-impl StoredLabels {
-    /// Escapes `pairs` once. *Setup.*
-    pub fn new<'p>(pairs: impl IntoIterator<Item = (&'p str, &'p str)>) -> Self {
-        let mut text = String::new();
-        let mut legacy = true;
-        for (name, value) in pairs {
-            if !text.is_empty() {
-                text.push(',');
-            }
-            if is_legacy(name) {
-                text.push_str(name);
-            } else {
-                legacy = false;
-                text.push('"');
-                escape_into(name, &mut text);
-                text.push('"');
-            }
-            text.push_str("=\"");
-            escape_into(value, &mut text);
-            text.push('"');
-        }
-        StoredLabels { text: text.into_boxed_str(), legacy }
-    }
-
-    /// `a="b",c="d"`.
-    pub fn as_str(&self) -> &str {
-        &self.text
-    }
-
-    /// The bytes on the heap.
-    pub fn memory_usage(&self) -> usize {
-        self.text.len()
-    }
-}
-
-fn escape_into(text: &str, out: &mut String) {
-    for part in text.split_inclusive(['\\', '"', '\n']) {
-        let (before, escape) = match part.as_bytes().last() {
-            Some(b'\\') => (&part[..part.len() - 1], "\\\\"),
-            Some(b'"') => (&part[..part.len() - 1], "\\\""),
-            Some(b'\n') => (&part[..part.len() - 1], "\\n"),
-            _ => (part, ""),
-        };
-        out.push_str(before);
-        out.push_str(escape);
-    }
-}
-
-/// A sample, with what may stand in its line.
-#[derive(Clone, Copy, Debug)]
-pub struct Point<'a> {
-    /// Which series of the family.
-    pub suffix: Suffix,
-    /// The labels.
-    pub labels: LabelSet<'a>,
-    /// One label more whose value is a number: `le` or `quantile`.
-    pub bound: Option<(&'a str, f64)>,
-    /// The value.
-    pub value: Value,
-    /// Milliseconds since 1970; none for "now".
-    pub timestamp_ms: Option<i64>,
-    /// One observation behind it; text has no place for it.
-    pub exemplar: Option<PointExemplar<'a>>,
-}
-
-/// One observation behind a sample.
-#[derive(Clone, Copy, Debug)]
-pub struct PointExemplar<'a> {
-    /// Its labels.
-    pub labels: LabelSet<'a>,
-    /// Its value.
-    pub value: f64,
-    /// Milliseconds since 1970.
-    pub timestamp_ms: Option<i64>,
-}
-
-impl<'a> Point<'a> {
-    /// A sample of the family's own name.
-    pub fn new(labels: LabelSet<'a>, value: impl Into<Value>) -> Self {
-        Point {
-            suffix: Suffix::None,
-            labels,
-            bound: None,
-            value: value.into(),
-            timestamp_ms: None,
-            exemplar: None,
-        }
-    }
-
-    /// A sample of the family's name with `suffix`.
-    #[must_use]
-    pub fn suffix(self, suffix: Suffix) -> Self {
-        Point { suffix, ..self }
-    }
-
-    /// With `name` (`le` or `quantile`) at `bound`.
-    #[must_use]
-    pub fn bound(self, name: &'a str, bound: f64) -> Self {
-        Point { bound: Some((name, bound)), ..self }
-    }
-}
-
-/// Writes families and their samples.
+/// Writes families and their metrics.
+///
+/// After [`family`](Writer::family) come its metrics, each by the call for its kind; one by another call
+/// is a bug of the caller's, asserted in debug builds and left out otherwise.
 pub struct Writer<'s> {
-    buffer: &'s mut Buffer,
-    length: usize,
+    out: Chunk<'s>,
+    scratch: &'s mut Scratch,
     negotiated: Negotiated,
-    sink: &'s mut dyn FnMut(&[u8]),
-    /// How much of the name belongs to the family; the rest is its samples' suffix (`_total`).
-    family_length: usize,
-    quoted: bool,
+    created_lines: bool,
 }
 
 impl fmt::Debug for Writer<'_> {
@@ -294,7 +142,9 @@ impl fmt::Debug for Writer<'_> {
 
 impl<'s> Writer<'s> {
     fn new(buffer: &'s mut Buffer, negotiated: Negotiated, sink: &'s mut dyn FnMut(&[u8])) -> Self {
-        Writer { buffer, length: 0, negotiated, sink, family_length: 0, quoted: false }
+        let Buffer { bytes, scratch } = buffer;
+        let out = Chunk::new(bytes, sink);
+        Writer { out, scratch, negotiated, created_lines: false }
     }
 
     /// The format of the body.
@@ -302,289 +152,210 @@ impl<'s> Writer<'s> {
         self.negotiated.format
     }
 
+    /// Whether OpenMetrics gets a `_created` line for each metric that has such a time: it makes the body
+    /// longer, and Prometheus reads them only when told to. Off at first. Text 0.0.4 has no such lines,
+    /// protobuf always has the time.
+    pub fn set_created_lines(&mut self, wanted: bool) {
+        self.created_lines = wanted;
+    }
+
+    /// The bytes that are free in the current chunk. Metrics whose
+    /// [`line_bound`](Writer::line_bound), together and times their lines, is at most this much are
+    /// written without a call of the sink.
+    #[inline]
+    pub fn room(&self) -> usize {
+        self.out.room()
+    }
+
+    /// How many bytes a line of the current family with these labels takes at most, what an exemplar adds
+    /// not counted: that is once more for each, with the exemplar's labels. A number has one line (two
+    /// with `_created`), a histogram one for each bound and four more, a summary one for each quantile
+    /// and three more; a native histogram in text has at most 25.
+    pub fn line_bound(&self, labels: LabelsRef<'_>) -> usize {
+        // A respelt name takes at most four times its bytes, beside three in front.
+        let factor = if labels.is_direct(self.negotiated.escaping) { 1 } else { 4 };
+        let common = match self.negotiated.escaping {
+            Escaping::AllowUtf8 => 0,
+            _ => 4 * self.scratch.common.len(),
+        };
+        self.scratch.heads.length() + common + factor * labels.as_str().len() + lines::BESIDE
+    }
+
+    /// Hands what is written so far to the sink.
+    pub fn flush(&mut self) {
+        self.out.flush();
+    }
+
     /// The name under which `family` is written: in OpenMetrics a counter's without `_total`, and spelt
     /// as the other side asked. Two families of one such name may not be in one body.
     pub fn name_of(&mut self, family: &Family<'_>) -> &str {
-        self.spell(family);
-        &self.buffer.name[..self.family_length]
-    }
-
-    fn spell(&mut self, family: &Family<'_>) -> Kind {
-        self.buffer.name.clear();
-        self.negotiated.escaping.metric_into(family.name, &mut self.buffer.name);
-        self.quoted = !is_legacy_metric(&self.buffer.name);
-        let (suffix, kind) = self.suffix_and_kind(family.kind);
-        self.family_length = self.buffer.name.len() - suffix.len();
-        kind
+        self.scratch.heads.spell(family, self.negotiated);
+        self.scratch.heads.family_name()
     }
 
     /// Begins a family: its HELP, TYPE and, in OpenMetrics, UNIT.
     pub fn family(&mut self, family: &Family<'_>) {
-        let format = self.negotiated.format;
-        let kind = self.spell(family);
+        let Negotiated { format, escaping } = self.negotiated;
+        let Scratch { heads, common, common_legacy, .. } = &mut *self.scratch;
+        let kind = heads.spell(family, self.negotiated);
+        common.clear();
+        common.push_str(family.common.as_str());
+        *common_legacy = family.common.is_legacy();
+        let is_direct = family.common.is_direct(escaping);
+        heads.prepare(if is_direct { family.common } else { LabelsRef::EMPTY }, format);
+        let out = &mut self.out;
         if !family.help.is_empty() {
-            self.metadata(b"# HELP ");
-            self.escaped(family.help, format == Format::OpenMetrics);
-            self.put(b"\n");
+            heads.metadata(b"# HELP ", out);
+            out.escaped(family.help, format == Format::OpenMetrics);
+            out.put(b"\n");
         }
-        self.metadata(b"# TYPE ");
-        self.put(kind.word(format).as_bytes());
-        self.put(b"\n");
-        let is_suffix = self.buffer.name[..self.family_length]
-            .strip_suffix(family.unit)
-            .is_some_and(|rest| rest.ends_with('_'));
+        heads.metadata(b"# TYPE ", out);
+        out.put(kind.word(format).as_bytes());
+        out.put(b"\n");
+        let is_suffix =
+            heads.family_name().strip_suffix(family.unit).is_some_and(|rest| rest.ends_with('_'));
         if format == Format::OpenMetrics && !family.unit.is_empty() && is_suffix {
-            self.metadata(b"# UNIT ");
-            self.escaped(family.unit, true);
-            self.put(b"\n");
+            heads.metadata(b"# UNIT ", out);
+            out.escaped(family.unit, true);
+            out.put(b"\n");
         }
     }
 
-    /// The part of the name that OpenMetrics takes for the samples' suffix, and the kind as it can be
-    /// told: a counter that does not end in `_total` is none in OpenMetrics.
-    fn suffix_and_kind(&self, kind: Kind) -> (&'static str, Kind) {
-        let suffix = match kind {
-            Kind::Counter => "_total",
-            Kind::Info => "_info",
-            _ => return ("", kind),
-        };
-        if self.negotiated.format == Format::Text {
-            return ("", kind);
-        }
-        match self.buffer.name.strip_suffix(suffix) {
-            Some(rest) if !rest.is_empty() => (suffix, kind),
-            _ => ("", Kind::Unknown),
-        }
-    }
-
-    /// Writes one sample of the current family.
-    pub fn sample(&mut self, point: &Point<'_>) {
-        let format = self.negotiated.format;
-        if point.suffix == Suffix::Created && format == Format::Text {
+    /// Writes a counter, a gauge, an info, a state of a state set or something of an unknown kind.
+    /// *Steady.*
+    #[inline]
+    pub fn number(&mut self, labels: LabelSet<'_>, value: Value, extra: &Extra<'_>) {
+        let is_plain =
+            extra.timestamp_ms.is_none() && extra.created_ms.is_none() && extra.exemplar.is_none();
+        if let (true, LabelSet::Stored(stored)) = (is_plain, labels)
+            && self.short(stored, value)
+        {
             return;
         }
-        self.series(point);
-        self.put(b" ");
-        self.value(point.value);
-        if let Some(timestamp_ms) = point.timestamp_ms {
-            self.put(b" ");
-            self.timestamp(timestamp_ms);
-        }
-        if let (Some(exemplar), Format::OpenMetrics) = (&point.exemplar, format) {
-            self.put(b" # {");
-            self.labels(exemplar.labels, b"");
-            self.put(b"} ");
-            self.value(Value::Float(exemplar.value));
-            if let Some(timestamp_ms) = exemplar.timestamp_ms {
-                self.put(b" ");
-                self.timestamp(timestamp_ms);
-            }
-        }
-        self.put(b"\n");
+        self.long(labels, value, extra);
     }
 
-    fn series(&mut self, point: &Point<'_>) {
-        // `_created` belongs to the family and not to its `_total`.
-        let length = match point.suffix {
-            Suffix::None => self.buffer.name.len(),
-            _ => self.family_length,
-        };
-        let mut separator: &[u8] = b"{";
-        if self.quoted {
-            self.put(b"{\"");
-            self.family_name(length);
-            self.put(point.suffix.text().as_bytes());
-            self.put(b"\"");
-            separator = b",";
-        } else {
-            self.family_name(length);
-            self.put(point.suffix.text().as_bytes());
-        }
-        if self.labels(point.labels, separator) {
-            separator = b",";
-        }
-        if let Some((name, bound)) = point.bound {
-            self.put(separator);
-            self.put(name.as_bytes());
-            self.put(b"=\"");
-            self.value(Value::Float(bound));
-            self.put(b"\"");
-            separator = b",";
-        }
-        if separator == b"," {
-            self.put(b"}");
-        }
-    }
-
-    fn metadata(&mut self, keyword: &[u8]) {
-        self.put(keyword);
-        let quote: &[u8] = if self.quoted { b"\"" } else { b"" };
-        self.put(quote);
-        self.family_name(self.family_length);
-        self.put(quote);
-        self.put(b" ");
-    }
-
-    /// The first bytes of the family's name, escaped if it stands in quotes.
-    fn family_name(&mut self, length: usize) {
-        let name = std::mem::take(&mut self.buffer.name);
-        if self.quoted {
-            self.escaped(&name[..length], true);
-        } else {
-            self.put(&name.as_bytes()[..length]);
-        }
-        self.buffer.name = name;
-    }
-
-    /// Whether there were any; `separator` goes before the first.
-    fn labels(&mut self, labels: LabelSet<'_>, separator: &[u8]) -> bool {
-        match labels {
-            LabelSet::Stored(stored) if stored.text.is_empty() => false,
-            LabelSet::Stored(stored)
-                if stored.legacy || self.negotiated.escaping == Escaping::AllowUtf8 =>
-            {
-                self.put(separator);
-                self.put(stored.text.as_bytes());
-                true
-            }
-            LabelSet::Stored(stored) => {
-                let mut separator = separator;
-                let mut name = std::mem::take(&mut self.buffer.label);
-                for label in Labels::new(&stored.text, Kind::Unknown) {
-                    name.clear();
-                    label.name.unescape_into(&mut name);
-                    self.put(separator);
-                    self.label_name(&name);
-                    self.put(b"=\"");
-                    self.put(label.value.raw().as_bytes());
-                    self.put(b"\"");
-                    separator = b",";
-                }
-                self.buffer.label = name;
-                true
-            }
-            LabelSet::Pairs(pairs) => {
-                let mut separator = separator;
-                for (name, value) in pairs {
-                    self.put(separator);
-                    self.label_name(name);
-                    self.put(b"=\"");
-                    self.escaped(value, true);
-                    self.put(b"\"");
-                    separator = b",";
-                }
-                !pairs.is_empty()
-            }
-        }
-    }
-
-    fn label_name(&mut self, name: &str) {
-        if is_legacy(name) {
-            return self.put(name.as_bytes());
-        }
-        let mut spelt = std::mem::take(&mut self.buffer.scratch);
-        spelt.clear();
-        self.negotiated.escaping.label_into(name, &mut spelt);
-        if is_legacy(&spelt) {
-            self.put(spelt.as_bytes());
-        } else {
-            self.put(b"\"");
-            self.escaped(&spelt, true);
-            self.put(b"\"");
-        }
-        self.buffer.scratch = spelt;
-    }
-
-    fn value(&mut self, value: Value) {
-        let format = self.negotiated.format;
-        let room = self.room(SHORT);
-        let length = match (format, value) {
-            (Format::Text, Value::Float(value)) => write_exposition(value, room),
-            (Format::Text, Value::Count(count)) => write_exposition(count as f64, room),
-            (Format::OpenMetrics, Value::Float(value)) => write_openmetrics(value, room),
-            (Format::OpenMetrics, Value::Count(count)) => {
-                let mut digits = itoa::Buffer::new();
-                let digits = digits.format(count).as_bytes();
-                room[..digits.len()].copy_from_slice(digits);
-                digits.len()
-            }
-        };
-        self.length += length;
-    }
-
-    /// Milliseconds in text, seconds in OpenMetrics.
-    fn timestamp(&mut self, timestamp_ms: i64) {
-        let format = self.negotiated.format;
-        let room = self.room(SHORT);
-        let length = match format {
-            Format::Text => write_integer(timestamp_ms, room),
-            Format::OpenMetrics => write_openmetrics(timestamp_ms as f64 / 1000.0, room),
-        };
-        self.length += length;
-    }
-
-    /// Writes `text` so that it ends neither the line nor, with `quote`, the quoted token it stands in.
-    fn escaped(&mut self, text: &str, quote: bool) {
-        let bytes = text.as_bytes();
-        let mut begin = 0;
-        for (at, byte) in bytes.iter().enumerate() {
-            let escape: &[u8] = match byte {
-                b'\\' => b"\\\\",
-                b'\n' => b"\\n",
-                b'"' if quote => b"\\\"",
-                _ => continue,
-            };
-            self.put(&bytes[begin..at]);
-            self.put(escape);
-            begin = at + 1;
-        }
-        self.put(&bytes[begin..]);
-    }
-
-    /// At least `size` bytes behind what was written, `size` being far below a chunk.
+    /// The line that nearly all lines are. Says whether it was one.
     #[inline]
-    fn room(&mut self, size: usize) -> &mut [u8] {
-        if CHUNK - self.length < size {
-            self.flush();
+    fn short(&mut self, labels: LabelsRef<'_>, value: Value) -> bool {
+        let heads = &self.scratch.heads;
+        if labels.is_empty() || !labels.is_direct(self.negotiated.escaping) || heads.has_parts() {
+            return false;
         }
-        &mut self.buffer.bytes[self.length..]
+        let format = self.negotiated.format;
+        let head = heads.labelled(Suffix::Own, false);
+        let text = labels.as_str().as_bytes();
+        let Some(room) = self.out.free(head.len() + text.len() + 3 + SHORT) else { return false };
+        let (to, room) = room.split_at_mut(head.len());
+        to.copy_from_slice(head);
+        let (to, room) = room.split_at_mut(text.len());
+        to.copy_from_slice(text);
+        room[..2].copy_from_slice(b"} ");
+        let length = 2 + write_value(format, value, &mut room[2..]);
+        room[length] = b'\n';
+        let length = head.len() + text.len() + length + 1;
+        self.out.advance(length);
+        true
     }
 
-    #[inline]
-    fn put(&mut self, bytes: &[u8]) {
-        match self.buffer.bytes.get_mut(self.length..self.length + bytes.len()) {
-            Some(room) => {
-                room.copy_from_slice(bytes);
-                self.length += bytes.len();
-            }
-            None => self.put_across(bytes),
-        }
-    }
-
-    /// What does not fit goes out in whole chunks.
-    #[cold]
-    fn put_across(&mut self, mut bytes: &[u8]) {
-        while !bytes.is_empty() {
-            if self.length == CHUNK {
-                self.flush();
-            }
-            let (now, later) = bytes.split_at(bytes.len().min(CHUNK - self.length));
-            self.buffer.bytes[self.length..self.length + now.len()].copy_from_slice(now);
-            self.length += now.len();
-            bytes = later;
+    #[inline(never)]
+    fn long(&mut self, labels: LabelSet<'_>, value: Value, extra: &Extra<'_>) {
+        if self.fits(false) {
+            self.lines(labels, |lines| lines.number(value, extra));
         }
     }
 
-    fn flush(&mut self) {
-        if self.length > 0 {
-            (self.sink)(&self.buffer.bytes[..self.length]);
-            self.length = 0;
+    /// Writes a histogram with explicit bounds; in a family of the kind gauge histogram, one of those.
+    /// *Steady.*
+    pub fn histogram<'e, C, B>(&mut self, labels: LabelSet<'_>, buckets: Buckets<'_, C>)
+    where
+        C: IntoIterator<Item = B>,
+        B: Into<Bucket<'e>>,
+    {
+        let Buckets { bounds, counts, sum, created_ms, timestamp_ms } = buckets;
+        if self.fits(true) {
+            let classic = Classic { bounds, sum, count: 0, created_ms, timestamp_ms };
+            self.lines(labels, |lines| lines.histogram(counts, &classic));
         }
+    }
+
+    /// Writes a native histogram. Text and OpenMetrics can't carry one and get a classic histogram of at
+    /// most 21 bounds and `+Inf`, from the native ones taken together two by two until they are few
+    /// enough; they follow what was observed. *Steady.*
+    pub fn native_histogram<P, N>(&mut self, labels: LabelSet<'_>, native: &Native<'_, P, N>)
+    where
+        P: Iterator<Item = (i32, u64)> + Clone,
+        N: DoubleEndedIterator<Item = (i32, u64)> + Clone,
+    {
+        if !self.fits(true) {
+            return;
+        }
+        let Native { schema, sum, count, created_ms, timestamp_ms, .. } = *native;
+        let zero = (native.zero_threshold, native.zero_count);
+        let fewer = Fewer::new(schema, zero, native.positive.clone(), native.negative.clone());
+        let bounds = fewer.bounds();
+        let classic = Classic { bounds, sum, count, created_ms, timestamp_ms };
+        self.lines(labels, |lines| lines.histogram(fewer.counts(), &classic));
+    }
+
+    /// Writes a native histogram that keeps explicit bounds beside: protobuf carries both, text and
+    /// OpenMetrics the explicit ones. *Steady.*
+    pub fn native_histogram_beside<'e, P, N, C, B>(
+        &mut self,
+        labels: LabelSet<'_>,
+        native: &Native<'_, P, N>,
+        buckets: Buckets<'_, C>,
+    ) where
+        P: Iterator<Item = (i32, u64)> + Clone,
+        N: DoubleEndedIterator<Item = (i32, u64)> + Clone,
+        C: IntoIterator<Item = B>,
+        B: Into<Bucket<'e>>,
+    {
+        let _ = native;
+        self.histogram(labels, buckets);
+    }
+
+    /// Writes a summary. *Steady.*
+    pub fn summary(&mut self, labels: LabelSet<'_>, summary: &Summary<'_>) {
+        let is_summary = self.scratch.heads.kind() == Kind::Summary;
+        debug_assert!(is_summary, "a summary in a family of another kind");
+        if is_summary {
+            self.lines(labels, |lines| lines.summary(summary));
+        }
+    }
+
+    /// Whether the current family is of histograms, or of numbers.
+    fn fits(&self, histogram: bool) -> bool {
+        let fits = match self.scratch.heads.kind() {
+            Kind::Histogram | Kind::GaugeHistogram => histogram,
+            Kind::Summary => false,
+            _ => !histogram,
+        };
+        debug_assert!(fits, "a metric in a family of another kind");
+        fits
+    }
+
+    fn lines(&mut self, labels: LabelSet<'_>, write: impl FnOnce(&mut Lines<'_, '_>)) {
+        let Negotiated { format, escaping } = self.negotiated;
+        let Scratch { heads, speller, common, common_legacy, block, second } = &mut *self.scratch;
+        let common = LabelsRef::new(common, *common_legacy);
+        let (labels, has_common) = render(escaping, common, labels, speller, block);
+        write(&mut Lines {
+            out: &mut self.out,
+            heads,
+            speller,
+            block: second,
+            format,
+            escaping,
+            created_lines: self.created_lines,
+            labels,
+            has_common,
+        });
     }
 
     fn finish(mut self) {
         if self.negotiated.format == Format::OpenMetrics {
-            self.put(b"# EOF\n");
+            self.out.put(b"# EOF\n");
         }
         self.flush();
     }

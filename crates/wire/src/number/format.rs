@@ -102,6 +102,69 @@ pub(crate) fn write_openmetrics(value: f64, out: &mut [u8]) -> usize {
     length
 }
 
+/// Writes `value` as [`Buffer::exposition`] writes the number nearest to it, and gives the length. `out`
+/// holds at least [`SHORT`] bytes.
+#[inline]
+pub(crate) fn write_count(value: u64, out: &mut [u8]) -> usize {
+    if value >= 1 << 53 {
+        return write_exposition(value as f64, out);
+    }
+    let Some(out) = out.first_chunk_mut::<SHORT>() else { return 0 };
+    if value < 1_000_000 {
+        return write_digits(value, out, 0);
+    }
+    // Below 2^53 the digits of an integer are the shortest that read back as the same number, but for
+    // zeros at the end: they leave a place free for the point.
+    let count = write_digits(value, out, 1);
+    out[0] = out[1];
+    out[1] = b'.';
+    let mut length = count + 1;
+    while out[length - 1] == b'0' {
+        length -= 1;
+    }
+    if out[length - 1] == b'.' {
+        length -= 1;
+    }
+    let exponent = count as u8 - 1;
+    out[length..length + 4].copy_from_slice(&[
+        b'e',
+        b'+',
+        b'0' + exponent / 10,
+        b'0' + exponent % 10,
+    ]);
+    length + 4
+}
+
+/// Writes the digits of `value`, below 10^17, from `at`, at most 1, and gives their number.
+#[inline]
+fn write_digits(value: u64, out: &mut [u8; SHORT], at: usize) -> usize {
+    let count = value.checked_ilog10().unwrap_or(0) as usize + 1;
+    let mut rest = value;
+    let mut end = at + count;
+    while end >= at + 2 {
+        let pair = (rest % 100) as usize * 2;
+        rest /= 100;
+        end -= 2;
+        out[end..end + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+    }
+    if end > at {
+        out[at] = b'0' + rest as u8;
+    }
+    count
+}
+
+/// `00` to `99`.
+const PAIRS: [u8; 200] = {
+    let mut pairs = [0; 200];
+    let mut number = 0;
+    while number < 100 {
+        pairs[2 * number] = b'0' + (number / 10) as u8;
+        pairs[2 * number + 1] = b'0' + (number % 10) as u8;
+        number += 1;
+    }
+    pairs
+};
+
 pub(crate) fn write_integer(value: i64, out: &mut [u8]) -> usize {
     put(out, itoa::Buffer::new().format(value).as_bytes())
 }
