@@ -52,7 +52,7 @@ fuzz:
 # unladen and Prometheus 3 side by side on the same targets and rules; builds Prometheus from its module.
 compare-prometheus: page
 	$(CARGO) build --release --locked --bin unladen
-	./bench/peers/build
+	./bench/peers/build prometheus
 	cd bench && $(CARGO) run --release --locked --bin compare-prometheus
 
 clean:
