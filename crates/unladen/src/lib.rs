@@ -48,3 +48,8 @@ pub use registry::{Observer, Registry, Spec};
 pub use wire::exposition::negotiate::{Negotiated, negotiate};
 pub use wire::exposition::writer::StoredLabels;
 pub use wire::exposition::{Format, Kind};
+
+/// For unit tests of what is not public; the others have their own in `tests/`.
+#[cfg(test)]
+#[global_allocator]
+static ALLOCATOR: testkit::allocations::Counting = testkit::allocations::Counting::new();

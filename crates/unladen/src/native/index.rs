@@ -49,6 +49,12 @@ const fn slices() -> [u64; SLICES] {
     slices
 }
 
+/// The index in schema 8 of any number but zero, infinities and NaN. *Steady*.
+#[inline]
+pub(crate) fn index_of(value: f64) -> i32 {
+    index(value.to_bits() & MAGNITUDE)
+}
+
 /// The index in schema 8 of a normal number, given by its bits without the sign. *Steady*.
 #[inline(always)]
 pub(super) fn index_of_normal(magnitude: u64) -> i32 {

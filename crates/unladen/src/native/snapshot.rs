@@ -40,8 +40,7 @@ impl Buckets {
         self.first
     }
 
-    /// Observations in that bucket and those after it. Empty buckets may be among them, and of a cell
-    /// the first and the last never are.
+    /// Observations in that bucket and those after it, some of which may be empty.
     pub(crate) fn counts(&self) -> &[u64] {
         &self.counts
     }
@@ -207,8 +206,9 @@ impl Snapshot {
     }
 
     /// Adds what `other`, of the same shape, has. The result has the resolution of the coarser, and
-    /// a lower one where the limit asks for it. *Steady*.
+    /// a lower one where the limit asks for it. *Steady* after [`clear`](Snapshot::clear).
     pub(crate) fn merge(&mut self, other: &Snapshot) {
+        self.limit = self.limit.max(other.limit);
         let shift = self.shift.max(other.shift);
         let threshold = self.zero_threshold.max(other.zero_threshold);
         let extents = [POSITIVE, NEGATIVE].map(|side| {
@@ -279,6 +279,11 @@ impl Snapshot {
             own.first = other.first;
             own.counts.clone_from(&other.counts);
         }
+    }
+
+    /// Bytes kept for buckets.
+    pub(crate) fn memory_usage(&self) -> usize {
+        self.sides.iter().map(|side| side.counts.capacity() * size_of::<u64>()).sum()
     }
 
     /// The schema, or OTLP's scale.
