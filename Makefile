@@ -4,7 +4,8 @@ CARGO ?= cargo
 # What `unladen serve` is given by `make run`: make run ARGS='--config.file=prometheus.yml'
 ARGS ?=
 
-.PHONY: run test page format lint unit browser fuzz compare-prometheus clean
+.PHONY: run test page format lint unit browser fuzz compare-prometheus bench-broker bench-sdk \
+	bench-record bench-smoke clean
 
 # Sets everything up and starts the server on port 9090, watching itself and this machine.
 run: page
@@ -54,6 +55,20 @@ compare-prometheus: page
 	$(CARGO) build --release --locked --bin unladen
 	./bench/peers/build prometheus
 	cd bench && $(CARGO) run --release --locked --bin compare-prometheus
+
+# The library beside its peers, each one command: bench/README.md says what is measured and how to read it.
+# A peer that can't be built is named and left out. Tiny, without the peers that are not Rust:
+# make bench-broker ARGS=--smoke
+bench-broker bench-sdk bench-record: bench-%:
+	$(if $(ARGS),,-./bench/peers/build $(peers-$*))
+	cd bench && $(CARGO) run --release --locked --no-default-features --features $* --bin bench-$* -- $(ARGS)
+peers-broker = go python
+peers-sdk = go java
+peers-record = go java python
+
+# All of them in their tiny size, so that they do not rot.
+bench-smoke:
+	cd bench && $(CARGO) test --locked --no-default-features --features broker,record,sdk
 
 clean:
 	$(CARGO) clean
