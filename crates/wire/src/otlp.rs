@@ -1,9 +1,10 @@
 //! Metrics of OpenTelemetry on the wire, both directions.
 //!
 //! ```text
-//! attribute   attribute values
-//! point       what a metric's points hold, made on the stack
+//! attribute   attribute values: written, read, walked through
+//! point       what a metric's points hold, the same for writing and for reading
 //! writer      an ExportMetricsServiceRequest, measured and then streamed
+//! reader      an ExportMetricsServiceRequest, lent from its bytes
 //! answer      what a server answers: ExportMetricsServiceResponse and google.rpc.Status
 //! ```
 //! The source is opentelemetry-proto v1 (`opentelemetry.proto.collector.metrics.v1`, `metrics.v1`,
@@ -13,12 +14,13 @@
 //!
 //! The writer leaves out what proto3 leaves out (a time of 0, an empty name) and writes what carries its
 //! presence: a point's value, a histogram's sum, min and max, and an attribute's value are there even
-//! when they are 0 or empty. What is read of an answer may have fields in any order and
-//! fields that are not known here.
+//! when they are 0 or empty. The reader ignores fields it does not know and takes fields in any order,
+//! lists of numbers packed or not; of a message that may come once and comes twice, the last counts.
 
 pub mod answer;
 pub mod attribute;
 pub mod point;
+pub mod reader;
 pub mod writer;
 
 pub use answer::{PartialSuccess, Response, Status};
@@ -27,6 +29,7 @@ pub use point::{
     Buckets, Exemplar, ExponentialHistogramPoint, HistogramPoint, Metric, NoAttributes,
     NoExemplars, Number, NumberPoint, Resource, Scope, SummaryPoint, Temporality,
 };
+pub use reader::Request;
 pub use writer::{Buffer, Changed, Measured, Writer, fold, measure};
 
 /// The content type of a request and of its answer.

@@ -69,6 +69,15 @@ impl Temporality {
             Temporality::Cumulative => 2,
         }
     }
+
+    /// A value that a later version may add counts as not said.
+    pub(super) const fn from_number(number: i32) -> Self {
+        match number {
+            1 => Temporality::Delta,
+            2 => Temporality::Cumulative,
+            _ => Temporality::Unspecified,
+        }
+    }
 }
 
 /// A value that says what it is.

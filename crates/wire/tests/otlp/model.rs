@@ -42,7 +42,7 @@ fn text() -> impl Strategy<Value = String> {
     prop_oneof![Just(String::new()), "[a-z.]{1,12}", ".{0,40}", Just("long".repeat(50))]
 }
 
-fn value() -> impl Strategy<Value = AnyValue> {
+pub(crate) fn value() -> impl Strategy<Value = AnyValue> {
     let leaf = prop_oneof![
         text().prop_map(Value::StringValue),
         any::<bool>().prop_map(Value::BoolValue),
