@@ -392,6 +392,7 @@ fn a_suspended_writer_is_waited_for_so_long_and_no_longer() {
     cell[SEQUENCE].store(u64::MAX << 25 | 0xff_fffe, Relaxed);
     for value in [1.0, 1e9, 1e-9, 1e30, 1.0] {
         record(&shape, &cell, value);
+        assert_eq!(cell[SEQUENCE].load(Relaxed) & (1 | 1 << 24), 0, "nothing is under way");
         assert_eq!(snapshot.read(&shape, &cell), Ok(()));
     }
     assert_eq!(snapshot.count(), 6);
