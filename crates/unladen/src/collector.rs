@@ -12,13 +12,13 @@ use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use wire::exposition::Kind;
 use wire::exposition::writer::{
-    Buckets, Extra, Family, LabelSet, StoredLabels, Summary, Value, Writer,
+    Bucket, Buckets, Extra, Family, LabelSet, LabelsRef, Native, Summary, Value, Writer,
 };
 
 /// Writes families when it is asked. Two scrapes may ask at once.
 pub trait Collector: Send + Sync {
     /// Writes all families. What it holds locked is locked for as long as the slowest reader of the
-    /// body takes; copy what is small.
+    /// body takes; copy what is small. One that panics ends its own families there.
     fn collect(&self, out: &mut FamilyWriter<'_, '_>);
 }
 
@@ -64,13 +64,43 @@ impl Names {
 pub struct FamilyWriter<'w, 's> {
     writer: &'w mut Writer<'s>,
     names: &'w mut Names,
+    wanted: &'w dyn Wanted,
     refused: u64,
 }
 
+/// Which families and series a body is to have.
+pub(crate) trait Wanted {
+    /// Whether it has families of this name.
+    fn wants_family(&self, name: &str) -> bool;
+    /// Whether only some series are wanted.
+    fn is_choosy(&self) -> bool;
+    /// Whether it has a series of these labels.
+    fn wants_series(&self, labels: LabelSet<'_>) -> bool;
+}
+
+/// All of them.
+pub(crate) struct Everything;
+
+impl Wanted for Everything {
+    fn wants_family(&self, _: &str) -> bool {
+        true
+    }
+    fn is_choosy(&self) -> bool {
+        false
+    }
+    fn wants_series(&self, _: LabelSet<'_>) -> bool {
+        true
+    }
+}
+
 impl<'w, 's> FamilyWriter<'w, 's> {
-    pub(crate) fn new(writer: &'w mut Writer<'s>, names: &'w mut Names) -> Self {
+    pub(crate) fn new(
+        writer: &'w mut Writer<'s>,
+        names: &'w mut Names,
+        wanted: &'w dyn Wanted,
+    ) -> Self {
         names.clear();
-        FamilyWriter { writer, names, refused: 0 }
+        FamilyWriter { writer, names, wanted, refused: 0 }
     }
 
     /// Begins a counter; its name ends in `_total`.
@@ -87,12 +117,21 @@ impl<'w, 's> FamilyWriter<'w, 's> {
     /// refused: its samples are left out and it is counted in `unladen_families_refused_total`.
     pub fn family(&mut self, family: &Family<'_>) -> Samples<'_, 's> {
         let is_new = !family.name.is_empty() && self.names.insert(self.writer.name_of(family));
-        if is_new {
+        self.refused += u64::from(!is_new);
+        let is_open = is_new && self.wanted.wants_family(family.name);
+        if is_open {
             self.writer.family(family);
-        } else {
-            self.refused += 1;
         }
-        Samples { writer: self.writer, is_open: is_new }
+        Samples { writer: self.writer, wanted: self.wanted, is_open }
+    }
+
+    /// Goes on with the family that came last, under other common labels, if this is the same.
+    pub(crate) fn family_of_another_scope(&mut self, family: &Family<'_>) -> Samples<'_, 's> {
+        let is_open = self.wanted.wants_family(family.name);
+        if is_open {
+            self.writer.same_family(family);
+        }
+        Samples { writer: self.writer, wanted: self.wanted, is_open }
     }
 
     pub(crate) fn refused(&self) -> u64 {
@@ -100,44 +139,78 @@ impl<'w, 's> FamilyWriter<'w, 's> {
     }
 }
 
-/// Takes the samples of one family. *Steady.*
+/// Takes the metrics of one family. *Steady.*
 pub struct Samples<'f, 's> {
     writer: &'f mut Writer<'s>,
+    wanted: &'f dyn Wanted,
     is_open: bool,
 }
 
-impl Samples<'_, '_> {
-    /// A sample with these labels.
+impl<'s> Samples<'_, 's> {
+    /// A number with these labels.
+    #[inline]
     pub fn sample(&mut self, labels: &[(&str, &str)], value: impl Into<Value>) {
         self.number(LabelSet::Pairs(labels), value, &Extra::NONE);
     }
 
-    /// A sample with labels that were stored beforehand: one copy.
-    pub fn stored(&mut self, labels: &StoredLabels, value: impl Into<Value>) {
+    /// A number with labels that were stored beforehand: one copy.
+    #[inline]
+    pub fn stored<'l>(&mut self, labels: impl Into<LabelSet<'l>>, value: impl Into<Value>) {
         self.number(labels.into(), value, &Extra::NONE);
     }
 
-    /// A sample with all that may stand in its line: a timestamp, a creation, an exemplar.
+    /// A number with all that may stand beside it: a timestamp, when it began, an exemplar.
+    #[inline]
     pub fn number(&mut self, labels: LabelSet<'_>, value: impl Into<Value>, extra: &Extra<'_>) {
-        if self.is_open {
+        if self.is_wanted(labels) {
             self.writer.number(labels, value.into(), extra);
         }
     }
 
-    /// A histogram, in a family of those.
-    pub fn histogram<C>(&mut self, labels: LabelSet<'_>, buckets: Buckets<'_, C>)
+    /// A histogram with explicit bounds.
+    pub fn histogram<'e, C, B>(&mut self, labels: LabelSet<'_>, buckets: Buckets<'_, C>)
     where
-        C: IntoIterator<Item = u64>,
+        C: IntoIterator<Item = B>,
+        B: Into<Bucket<'e>>,
     {
-        if self.is_open {
+        if self.is_wanted(labels) {
             self.writer.histogram(labels, buckets);
         }
     }
 
-    /// A summary, in a family of those.
+    /// A native histogram.
+    pub fn native_histogram<P, N>(&mut self, labels: LabelSet<'_>, native: &Native<'_, P, N>)
+    where
+        P: Iterator<Item = (i32, u64)> + Clone,
+        N: DoubleEndedIterator<Item = (i32, u64)> + Clone,
+    {
+        if self.is_wanted(labels) {
+            self.writer.native_histogram(labels, native);
+        }
+    }
+
+    /// A summary.
     pub fn summary(&mut self, labels: LabelSet<'_>, summary: &Summary<'_>) {
-        if self.is_open {
+        if self.is_wanted(labels) {
             self.writer.summary(labels, summary);
         }
+    }
+
+    /// Whether anything that is written here gets anywhere: a collector may spare itself the rest.
+    pub fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    #[inline]
+    fn is_wanted(&self, labels: LabelSet<'_>) -> bool {
+        self.is_open && (!self.wanted.is_choosy() || self.wanted.wants_series(labels))
+    }
+
+    pub(crate) fn writer(&mut self) -> &mut Writer<'s> {
+        self.writer
+    }
+
+    pub(crate) fn wants(&self, labels: LabelsRef<'_>) -> bool {
+        !self.wanted.is_choosy() || self.wanted.wants_series(LabelSet::Stored(labels))
     }
 }

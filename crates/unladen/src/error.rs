@@ -1,4 +1,4 @@
-//! What can be wrong with a registration. Nothing else in this crate fails.
+//! What can be wrong with a registration.
 
 use std::fmt;
 
@@ -14,8 +14,9 @@ pub(crate) enum ErrorKind {
     Name(&'static str),
     Label(String, &'static str),
     Unit(String),
-    Bounds(&'static str),
+    Bounds(String),
     Taken(String),
+    Differs(&'static str, String),
 }
 
 impl Error {
@@ -39,8 +40,11 @@ impl fmt::Display for Error {
             ErrorKind::Unit(unit) => {
                 write!(f, "the name has to end in its unit, _{unit}, before any _total")
             }
-            ErrorKind::Bounds(reason) => write!(f, "the bounds of the buckets {reason}"),
+            ErrorKind::Bounds(reason) => f.write_str(reason),
             ErrorKind::Taken(by) => write!(f, "{by} is registered already"),
+            ErrorKind::Differs(what, from) => {
+                write!(f, "its {what} differs from that of {from}, which has the same name")
+            }
         }
     }
 }

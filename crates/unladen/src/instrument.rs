@@ -1,224 +1,461 @@
-//! The handles: counter, gauge and histogram with explicit buckets.
+//! The handles: counter, up-down counter, gauge, histogram.
 //!
-//! A handle is a reference to the cells of one series; cloning it is cheap. Its use is one atomic
-//! operation, for a histogram two, and for fractions a loop that repeats only against another thread.
-//! After [`Family::remove`](crate::Family::remove) it goes on counting unseen.
+//! A handle holds one series. Its use neither locks, hashes nor allocates, but for the first use by each
+//! thread and of an expired series ([`segment`](crate::segment) tells how several threads keep out of
+//! each other's way). Cloning one is two atomic additions. Not to be used in a signal handler: it may
+//! have interrupted a use of the same series by the same thread.
 
+#![expect(private_interfaces, reason = "the traits are sealed: nobody outside calls these")]
+
+use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use wire::exposition::Kind;
-use wire::exposition::writer::{Buckets, StoredLabels};
 
-use crate::collector::Samples;
+use crate::described::Role;
+use crate::error::ErrorKind;
+use crate::exemplar::Trace;
+use crate::native;
+use crate::segment::Row;
+use crate::shape::{self, Buckets, NATIVE_EXEMPLARS, Shape};
 
 /// What a [`Family`](crate::Family) hands out.
-pub trait Instrument: Clone + Send + Sync + private::Cells + 'static {
+pub trait Instrument: Clone + fmt::Debug + Send + Sync + private::Held + 'static {
     /// What a family of these measures.
     const KIND: Kind;
+    /// What it does with what it is told.
+    const ROLE: Role;
 }
 
 pub(crate) mod private {
-    use super::{Samples, StoredLabels};
+    use super::Row;
 
-    /// How an instrument begins and how it is written.
-    pub trait Cells {
-        /// What all series of a family share.
-        type Shape: Send + Sync;
-        /// Cells at zero. *Growth.*
-        fn new(shape: &Self::Shape) -> Self;
-        /// Writes the samples of one series. *Steady.*
-        fn write(&self, labels: &StoredLabels, out: &mut Samples<'_, '_>);
+    /// How a handle is made of a row.
+    pub trait Held {
+        /// The handle of this row.
+        #[doc(hidden)]
+        fn new(row: Row) -> Self;
+        /// What a series of it holds unless its registration says otherwise.
+        #[doc(hidden)]
+        fn shape_of(buckets: Option<&super::Buckets>) -> Result<super::Shape, super::ErrorKind>;
+    }
+
+    /// What can be counted in.
+    pub trait Amount: Copy + Send + Sync + std::fmt::Debug + 'static {
+        /// Whether a counter takes it.
+        #[doc(hidden)]
+        fn is_growth(self) -> bool;
+        /// Adds to a word that only this thread writes.
+        #[doc(hidden)]
+        fn add_owned(self, word: &super::AtomicU64);
+        /// Adds to a word that others write.
+        #[doc(hidden)]
+        fn add_shared(self, word: &super::AtomicU64);
+        /// As a word.
+        #[doc(hidden)]
+        fn bits(self) -> u64;
+        /// As an exemplar has it.
+        #[doc(hidden)]
+        fn as_f64(self) -> f64;
+        /// The shape of a cell of it.
+        #[doc(hidden)]
+        fn shape() -> super::Shape;
+        /// From what is read.
+        #[doc(hidden)]
+        fn from_number(number: super::shape::Number) -> Self;
     }
 }
 
-use private::Cells;
+use private::{Amount, Held};
 
-/// A number with a fraction that several threads add to.
-#[derive(Debug, Default)]
-struct Sum(AtomicU64);
+macro_rules! whole {
+    ($type:ty, $shape:ident, $is_growth:expr) => {
+        impl Amount for $type {
+            #[inline]
+            fn is_growth(self) -> bool {
+                $is_growth(self)
+            }
+            #[inline]
+            fn add_owned(self, word: &AtomicU64) {
+                shape::add_owned(word, self as u64);
+            }
+            #[inline]
+            fn add_shared(self, word: &AtomicU64) {
+                word.fetch_add(self as u64, Relaxed);
+            }
+            fn bits(self) -> u64 {
+                self as u64
+            }
+            fn as_f64(self) -> f64 {
+                self as f64
+            }
+            fn shape() -> Shape {
+                Shape::$shape
+            }
+            fn from_number(number: shape::Number) -> Self {
+                match number {
+                    shape::Number::Unsigned(value) => value as $type,
+                    shape::Number::Signed(value) => value as $type,
+                    shape::Number::Float(value) => value as $type,
+                }
+            }
+        }
+    };
+}
 
-impl Sum {
-    fn get(&self) -> f64 {
-        f64::from_bits(self.0.load(Relaxed))
+whole!(u64, Unsigned, |_| true);
+whole!(i64, Signed, |amount| amount >= 0);
+
+impl Amount for f64 {
+    #[inline]
+    fn is_growth(self) -> bool {
+        self >= 0.0
     }
-
-    fn set(&self, value: f64) {
-        self.0.store(value.to_bits(), Relaxed);
+    #[inline]
+    fn add_owned(self, word: &AtomicU64) {
+        shape::add_float_owned(word, self);
     }
-
-    fn add(&self, amount: f64) {
-        let add = |bits| Some((f64::from_bits(bits) + amount).to_bits());
-        // The closure always gives a value, so the update always succeeds.
-        let _ = self.0.fetch_update(Relaxed, Relaxed, add);
+    #[inline]
+    fn add_shared(self, word: &AtomicU64) {
+        shape::add_float_shared(word, self);
+    }
+    fn bits(self) -> u64 {
+        self.to_bits()
+    }
+    fn as_f64(self) -> f64 {
+        self
+    }
+    fn shape() -> Shape {
+        Shape::Float
+    }
+    fn from_number(number: shape::Number) -> Self {
+        number.as_f64()
     }
 }
 
-/// Something that only grows.
-#[derive(Clone, Debug)]
-pub struct Counter(Arc<CounterCells>);
+macro_rules! handle {
+    ($name:ident, $kind:ident) => {
+        impl<T: Amount> Instrument for $name<T> {
+            const KIND: Kind = Kind::$kind;
+            const ROLE: Role = Role::$name;
+        }
 
-#[derive(Debug, Default)]
-struct CounterCells {
-    /// Whole steps, which are most: one `fetch_add`, no loop.
-    whole: AtomicU64,
-    fraction: Sum,
+        impl<T: Amount> Held for $name<T> {
+            fn new(row: Row) -> Self {
+                $name(row, PhantomData)
+            }
+            fn shape_of(_: Option<&Buckets>) -> Result<Shape, ErrorKind> {
+                Ok(T::shape())
+            }
+        }
+
+        impl<T: Amount> Clone for $name<T> {
+            fn clone(&self) -> Self {
+                $name(self.0.clone(), PhantomData)
+            }
+        }
+
+        impl<T: Amount> fmt::Debug for $name<T> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_tuple(stringify!($name)).field(&self.value()).finish()
+            }
+        }
+
+        impl<T: Amount> $name<T> {
+            /// What it is now; of a handle that waits for room in its family, nothing.
+            pub fn value(&self) -> T {
+                T::from_number(value(&self.0))
+            }
+        }
+    };
 }
 
-impl Counter {
-    /// One more.
+fn value(row: &Row) -> shape::Number {
+    let row = row.settled();
+    if row.is_waiting() {
+        return shape::Number::Unsigned(0);
+    }
+    shape::number(row.segment(), row.index())
+}
+
+/// Something that only grows, in whole steps (`u64`) or not (`f64`).
+pub struct Counter<T: Amount = u64>(Row, PhantomData<T>);
+handle!(Counter, Counter);
+
+impl<T: Amount> Counter<T> {
+    /// So much more. What is negative or no number is left out: a counter does not fall. *Steady.*
     #[inline]
-    pub fn increment(&self) {
-        self.0.whole.fetch_add(1, Relaxed);
+    pub fn add(&self, amount: T) {
+        add_growth(&self.0, amount);
     }
 
-    /// So many more.
-    #[inline]
-    pub fn add(&self, count: u64) {
-        self.0.whole.fetch_add(count, Relaxed);
-    }
-
-    /// So much more. What is negative or no number is left out: a counter does not fall.
-    #[inline]
-    pub fn add_fraction(&self, amount: f64) {
-        if amount > 0.0 {
-            self.0.fraction.add(amount);
+    /// So much more, for which `trace` is an example. *Steady* after the series' first example.
+    pub fn add_traced(&self, amount: T, trace: &Trace) {
+        self.add(amount);
+        if amount.is_growth() {
+            keep_exemplar(&self.0, 0, amount.as_f64(), trace);
         }
     }
-
-    /// The sum of all that was added.
-    pub fn value(&self) -> f64 {
-        self.0.whole.load(Relaxed) as f64 + self.0.fraction.get()
-    }
 }
 
-impl Instrument for Counter {
-    const KIND: Kind = Kind::Counter;
-}
-
-impl Cells for Counter {
-    type Shape = ();
-
-    fn new((): &()) -> Self {
-        Counter(Arc::default())
-    }
-
-    fn write(&self, labels: &StoredLabels, out: &mut Samples<'_, '_>) {
-        out.stored(labels, self.value());
-    }
-}
-
-/// Something that goes up and down.
-#[derive(Clone, Debug)]
-pub struct Gauge(Arc<Sum>);
-
-impl Gauge {
-    /// It is `value` now.
-    #[inline]
-    pub fn set(&self, value: f64) {
-        self.0.set(value);
-    }
-
-    /// It is `amount` more, or less.
-    #[inline]
-    pub fn add(&self, amount: f64) {
-        self.0.add(amount);
-    }
-
-    /// One more.
+impl Counter<u64> {
+    /// One more. *Steady.*
     #[inline]
     pub fn increment(&self) {
-        self.0.add(1.0);
+        self.add(1);
+    }
+}
+
+#[inline]
+pub(crate) fn add_growth<T: Amount>(row: &Row, amount: T) {
+    if amount.is_growth() {
+        add(row, amount);
+    }
+}
+
+#[inline]
+pub(crate) fn add<T: Amount>(row: &Row, amount: T) {
+    row.update(|cell| amount.add_owned(&cell[0]), |cell| amount.add_shared(&cell[0]));
+}
+
+/// A sum of what came and went, `i64` or `f64`: requests in flight, bytes in use. Unlike a [`Gauge`] it
+/// is never set, and several threads add to it side by side.
+pub struct UpDownCounter<T: Amount = i64>(Row, PhantomData<T>);
+handle!(UpDownCounter, Gauge);
+
+impl<T: Amount> UpDownCounter<T> {
+    /// So much more, or less. *Steady.*
+    #[inline]
+    pub fn add(&self, amount: T) {
+        add(&self.0, amount);
+    }
+}
+
+impl UpDownCounter<i64> {
+    /// One more. *Steady.*
+    #[inline]
+    pub fn increment(&self) {
+        self.add(1);
     }
 
-    /// One less.
+    /// One less. *Steady.*
     #[inline]
     pub fn decrement(&self) {
-        self.0.add(-1.0);
-    }
-
-    /// What it is.
-    pub fn value(&self) -> f64 {
-        self.0.get()
+        self.add(-1);
     }
 }
 
-impl Instrument for Gauge {
-    const KIND: Kind = Kind::Gauge;
-}
+/// Something that goes up and down, as a number with a fraction (`f64`) or a whole one (`i64`, `u64`).
+pub struct Gauge<T: Amount = f64>(Row, PhantomData<T>);
+handle!(Gauge, Gauge);
 
-impl Cells for Gauge {
-    type Shape = ();
-
-    fn new((): &()) -> Self {
-        Gauge(Arc::default())
+impl<T: Amount> Gauge<T> {
+    /// It is `value` now. *Steady.*
+    #[inline]
+    pub fn set(&self, value: T) {
+        set(&self.0, value);
     }
 
-    fn write(&self, labels: &StoredLabels, out: &mut Samples<'_, '_>) {
-        out.stored(labels, self.value());
+    /// It is `amount` more, or less. *Steady.*
+    #[inline]
+    pub fn add(&self, amount: T) {
+        self.0.update_single(|cell| amount.add_shared(&cell[0]));
     }
 }
 
-/// How values are distributed, by buckets with fixed upper bounds.
-#[derive(Clone, Debug)]
-pub struct Histogram(Arc<HistogramCells>);
+#[inline]
+pub(crate) fn set<T: Amount>(row: &Row, value: T) {
+    row.update_single(|cell| cell[0].store(value.bits(), Relaxed));
+}
 
-#[derive(Debug)]
-struct HistogramCells {
-    bounds: Arc<[f64]>,
-    /// One more than bounds: the last takes what is above all of them.
-    buckets: Box<[AtomicU64]>,
-    sum: Sum,
+impl Gauge<f64> {
+    /// One more. *Steady.*
+    #[inline]
+    pub fn increment(&self) {
+        self.add(1.0);
+    }
+
+    /// One less. *Steady.*
+    #[inline]
+    pub fn decrement(&self) {
+        self.add(-1.0);
+    }
+}
+
+/// How values are distributed, by buckets with explicit bounds or native ones, as the family says.
+#[derive(Clone)]
+pub struct Histogram(Row);
+
+impl Instrument for Histogram {
+    const KIND: Kind = Kind::Histogram;
+    const ROLE: Role = Role::Histogram;
+}
+
+impl Held for Histogram {
+    fn new(row: Row) -> Self {
+        Histogram(row)
+    }
+    fn shape_of(buckets: Option<&Buckets>) -> Result<Shape, ErrorKind> {
+        buckets.map_or_else(|| Ok(Shape::Explicit(DEFAULT_BOUNDS.into())), Buckets::shape)
+    }
+}
+
+/// The bounds that OpenTelemetry's SDKs give a histogram whose instrument says nothing.
+const DEFAULT_BOUNDS: [f64; 15] = [
+    0.0, 5.0, 10.0, 25.0, 50.0, 75.0, 100.0, 250.0, 500.0, 750.0, 1000.0, 2500.0, 5000.0, 7500.0,
+    10000.0,
+];
+
+impl fmt::Debug for Histogram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Histogram").finish_non_exhaustive()
+    }
 }
 
 impl Histogram {
     /// A value was seen. One that is no number counts as above all bounds, and makes the sum none.
+    /// *Steady.*
     #[inline]
     pub fn record(&self, value: f64) {
-        let cells = &*self.0;
-        let bucket = if value.is_nan() {
-            cells.bounds.len()
-        } else {
-            cells.bounds.partition_point(|bound| *bound < value)
-        };
-        cells.buckets[bucket].fetch_add(1, Relaxed);
-        cells.sum.add(value);
+        record(&self.0, value);
     }
 
-    /// How many values were seen.
+    /// How many values were seen. Adds buckets up.
     pub fn count(&self) -> u64 {
-        self.0.buckets.iter().map(|bucket| bucket.load(Relaxed)).sum()
+        self.total().0
     }
 
-    /// Their sum.
+    /// The sum of all values.
     pub fn sum(&self) -> f64 {
-        self.0.sum.get()
+        self.total().1
+    }
+
+    fn total(&self) -> (u64, f64) {
+        let row = self.0.settled();
+        let segment = row.segment();
+        match &segment.shape {
+            _ if row.is_waiting() => (0, 0.0),
+            Shape::Native(layout) => {
+                let (mut total, mut cell) = (native::Snapshot::new(), native::Snapshot::new());
+                shape::native(segment, row.index(), layout, &mut total, &mut cell);
+                (total.count(), total.sum())
+            }
+            shape => {
+                let mut totals = vec![0; shape.width()];
+                shape::buckets(segment, row.index(), &mut totals);
+                let sum = totals.pop().unwrap_or_default();
+                (totals.iter().sum(), f64::from_bits(sum))
+            }
+        }
+    }
+
+    /// A value was seen, for which `trace` is an example. *Steady* after the series' first example.
+    pub fn record_traced(&self, value: f64, trace: &Trace) {
+        self.record(value);
+        let place = match &self.0.segment().shape {
+            Shape::Explicit(bounds) => native::bucket(bounds, value),
+            // Neighbouring powers of two have different places.
+            _ => (value.abs().to_bits() >> 52) as usize % NATIVE_EXEMPLARS,
+        };
+        keep_exemplar(&self.0, place, value, trace);
     }
 }
 
-impl Instrument for Histogram {
-    const KIND: Kind = Kind::Histogram;
+#[inline]
+pub(crate) fn record(row: &Row, value: f64) {
+    match &row.segment().shape {
+        Shape::Explicit(bounds) => {
+            let bucket = native::bucket(bounds, value);
+            let sum = bounds.len() + 1;
+            row.update(
+                |cell| {
+                    shape::add_owned(&cell[bucket], 1);
+                    shape::add_float_owned(&cell[sum], value);
+                },
+                |cell| {
+                    cell[bucket].fetch_add(1, Relaxed);
+                    shape::add_float_shared(&cell[sum], value);
+                },
+            );
+        }
+        Shape::Native(layout) => row.update(
+            |cell| native::record(layout, cell, value),
+            |cell| shape::record_shared(layout, cell, value),
+        ),
+        Shape::Unsigned | Shape::Signed | Shape::Float => {}
+    }
 }
 
-impl Cells for Histogram {
-    type Shape = Arc<[f64]>;
+fn keep_exemplar(row: &Row, place: usize, value: f64, trace: &Trace) {
+    let row = row.settled();
+    if !row.is_waiting() {
+        let segment = row.segment();
+        segment.exemplars(segment.shape.exemplars()).keep(row.index(), place, trace, value);
+    }
+}
 
-    fn new(bounds: &Arc<[f64]>) -> Self {
-        let buckets = (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect();
-        Histogram(Arc::new(HistogramCells { bounds: bounds.clone(), buckets, sum: Sum::default() }))
+/// Labels around a constant 1: a version, a configuration.
+#[derive(Clone, Debug)]
+pub struct Info(#[expect(dead_code, reason = "holding the row keeps the series")] Row);
+
+impl Instrument for Info {
+    const KIND: Kind = Kind::Info;
+    const ROLE: Role = Role::Gauge;
+}
+
+impl Held for Info {
+    fn new(row: Row) -> Self {
+        set(&row, 1u64);
+        Info(row)
+    }
+    fn shape_of(_: Option<&Buckets>) -> Result<Shape, ErrorKind> {
+        Ok(Shape::Unsigned)
+    }
+}
+
+/// One of the states of a state set: on or off.
+#[derive(Clone, Debug)]
+pub struct State(Row);
+
+impl Instrument for State {
+    const KIND: Kind = Kind::StateSet;
+    const ROLE: Role = Role::Gauge;
+}
+
+impl Held for State {
+    fn new(row: Row) -> Self {
+        State(row)
+    }
+    fn shape_of(_: Option<&Buckets>) -> Result<Shape, ErrorKind> {
+        Ok(Shape::Unsigned)
+    }
+}
+
+/// States of which some are on, as OpenMetrics has them: a series for each, with a label that is named
+/// as the family.
+#[derive(Clone, Debug)]
+pub struct StateSet(Arc<[State]>);
+
+impl StateSet {
+    pub(crate) fn new(states: impl Iterator<Item = State>) -> Self {
+        StateSet(states.collect())
     }
 
-    fn write(&self, labels: &StoredLabels, out: &mut Samples<'_, '_>) {
-        let cells = &*self.0;
-        out.histogram(
-            labels.into(),
-            Buckets {
-                bounds: &cells.bounds,
-                counts: cells.buckets.iter().map(|bucket| bucket.load(Relaxed)),
-                sum: cells.sum.get(),
-                created_ms: None,
-                timestamp_ms: None,
-            },
-        );
+    /// Turns the state with this place in the family's list on or off. One that is not in the list is
+    /// left out. *Steady.*
+    pub fn set(&self, state: usize, is_on: bool) {
+        if let Some(State(row)) = self.0.get(state) {
+            set(row, u64::from(is_on));
+        }
+    }
+
+    /// Turns the state with this place on and all others off. *Steady.*
+    pub fn set_only(&self, state: usize) {
+        for at in 0..self.0.len() {
+            self.set(at, at == state);
+        }
     }
 }

@@ -30,21 +30,42 @@
 //! libraries get modules of their own beside these.
 #![forbid(unsafe_code)]
 
+mod attributes;
+mod callbacks;
 mod check;
+mod clock;
 pub mod collector;
+mod described;
 mod error;
+mod exemplar;
+mod expose;
 mod family;
 mod instrument;
-#[allow(dead_code, reason = "the instruments that use it follow")]
 mod native;
+mod observed;
 pub mod process;
 mod registry;
+mod resource;
+mod scoped;
+mod segment;
+mod shape;
+mod table;
+mod thread;
+mod view;
 
+pub use attributes::{Attributes, ValueType};
 pub use collector::{Collector, FamilyWriter, Samples};
+pub use described::{Role, Spec};
 pub use error::Error;
-pub use family::Family;
-pub use instrument::{Counter, Gauge, Histogram};
-pub use registry::{Observer, Registry, Spec};
+pub use exemplar::{Exemplar, Trace};
+pub use family::{Family, OpenFamily};
+pub use instrument::{Counter, Gauge, Histogram, Info, Instrument, State, StateSet, UpDownCounter};
+pub use observed::{Observer, OpenObserver};
+pub use registry::{Builder, Registry};
+pub use resource::{Resource, Scope};
+pub use scoped::Scoped;
+pub use shape::{Buckets, Number};
+pub use view::View;
 pub use wire::exposition::negotiate::{Negotiated, negotiate};
 pub use wire::exposition::writer::StoredLabels;
 pub use wire::exposition::{Format, Kind};

@@ -1,135 +1,118 @@
 //! What a program measures: every name once, and all of it on request.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
-use wire::exposition::Kind;
 use wire::exposition::negotiate::Negotiated;
-use wire::exposition::writer::{self, Buffer, Value};
+use wire::exposition::writer::{self, Buffer, LabelsRef, StoredLabels};
+use wire::exposition::{Format, Kind};
 
-use crate::collector::{Collector, FamilyWriter, Names, Samples};
+use crate::attributes::{self, Attribute, Attributes};
+use crate::callbacks::{Callback, Callbacks, Observable, Round};
+use crate::collector::{Collector, Everything, FamilyWriter, Names, Wanted};
+use crate::described::{Described, Role};
 use crate::error::{Error, ErrorKind};
-use crate::family::Family;
-use crate::instrument::{Counter, Gauge, Histogram, Instrument};
-
-/// How many series a family has at most unless its [`Spec`] says otherwise.
-const DEFAULT_LIMIT: usize = 10_000;
+use crate::expose::{self, Rows};
+use crate::resource::{Resource, Scope};
+use crate::scoped::Scoped;
+use crate::shape::Shape;
+use crate::table::{Core, Shared};
+use crate::view::View;
 
 /// Scratch memory kept for the next scrapes; more at once allocate theirs and give it back.
 const KEPT_SCRATCH: usize = 4;
 
-/// A family's name, text, unit and limit.
-#[derive(Clone, Copy, Debug)]
-pub struct Spec<'a> {
-    name: &'a str,
-    help: &'a str,
-    unit: &'a str,
-    limit: usize,
-}
-
-impl<'a> Spec<'a> {
-    /// A family of this name, with what HELP says about it.
-    pub const fn new(name: &'a str, help: &'a str) -> Self {
-        Spec { name, help, unit: "", limit: DEFAULT_LIMIT }
-    }
-
-    /// Counted in `unit`, which is the end of the name (before `_total`).
-    #[must_use]
-    pub const fn unit(self, unit: &'a str) -> Self {
-        Spec { unit, ..self }
-    }
-
-    /// At most `limit` series, 10,000 without this; what comes beyond goes into one.
-    #[must_use]
-    pub const fn limit(self, limit: usize) -> Self {
-        Spec { limit, ..self }
-    }
-}
-
-impl<'a> From<(&'a str, &'a str)> for Spec<'a> {
-    /// Name and help.
-    fn from((name, help): (&'a str, &'a str)) -> Self {
-        Spec::new(name, help)
-    }
-}
-
-/// A [`Spec`] that was found good, and its kind.
-#[derive(Clone, Debug)]
-pub(crate) struct Described {
-    name: String,
-    help: String,
-    unit: String,
-    kind: Kind,
-    labels: Vec<String>,
-    pub(crate) limit: usize,
-}
-
-impl Described {
-    pub(crate) fn family(&self) -> writer::Family<'_> {
-        writer::Family {
-            unit: &self.unit,
-            ..writer::Family::new(&self.name, &self.help, self.kind)
-        }
-    }
-
-    /// Without what OpenMetrics takes for the samples' suffix.
-    fn base(&self) -> &str {
-        let suffix = match self.kind {
-            Kind::Counter => "_total",
-            Kind::Info => "_info",
-            _ => return &self.name,
-        };
-        match self.name.strip_suffix(suffix) {
-            Some("") | None => &self.name,
-            Some(base) => base,
-        }
-    }
-
-    /// Whether a body could not hold both: the same family in one of the formats, or one that has a
-    /// series of the other's name.
-    fn clashes_with(&self, other: &Described) -> bool {
-        let has_series = |of: &Described, name: &str| {
-            let suffixes: &[&str] = match of.kind {
-                Kind::Histogram => &["_bucket", "_sum", "_count"],
-                Kind::Summary => &["_sum", "_count"],
-                _ => &[],
-            };
-            name.strip_prefix(of.name.as_str()).is_some_and(|rest| suffixes.contains(&rest))
-        };
-        self.name == other.name
-            || self.base() == other.base()
-            || has_series(self, &other.name)
-            || has_series(other, &self.name)
-    }
-}
-
-impl fmt::Display for Described {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let labels = self.labels.join(", ");
-        write!(f, "the {} {}{{{labels}}} ({:?})", self.kind.name(), self.name, self.help)
-    }
-}
-
 /// Something that writes itself into a body. The registry holds these in the order of registration.
-type Source = Arc<dyn Collector>;
+#[derive(Clone)]
+pub(crate) enum Source {
+    /// A family with handles.
+    Family(Arc<Core>),
+    /// A family with callbacks.
+    Observable(Arc<Observable>),
+    /// Families from a program's own state.
+    Collector(Arc<dyn Collector>),
+}
+
+impl Source {
+    pub(crate) fn described(&self) -> Option<&Described> {
+        match self {
+            Source::Family(core) => Some(&core.described),
+            Source::Observable(observable) => Some(&observable.described),
+            Source::Collector(_) => None,
+        }
+    }
+}
 
 #[derive(Default)]
-struct Sources {
-    described: Vec<Described>,
-    all: Vec<Source>,
+pub(crate) struct Sources {
+    pub(crate) all: Vec<Source>,
+    pub(crate) observables: Arc<Vec<Arc<Observable>>>,
+    /// Families that a view drops, so that their names are known.
+    dropped: Vec<Source>,
+}
+
+/// Where a family goes.
+enum Place {
+    Known(Source),
+    New(usize),
+}
+
+#[cold]
+fn taken(described: &Described, by: &Source) -> Error {
+    let by = by.described().map(ToString::to_string).unwrap_or_default();
+    Error::new(described.to_string(), ErrorKind::Taken(by))
+}
+
+impl Sources {
+    /// Behind the families of its name in other scopes, which make one family of a body.
+    fn place(&self, described: &Described, known: bool) -> Result<Place, Error> {
+        let mut at = self.all.len();
+        for (index, source) in self.all.iter().chain(&self.dropped).enumerate() {
+            let Some(other) = source.described() else { continue };
+            if known && other.is_same(described) {
+                return Ok(Place::Known(source.clone()));
+            }
+            if let Some(clash) = described.clash(other) {
+                return Err(Error::new(described.to_string(), clash));
+            }
+            if other.name == described.name && index < self.all.len() {
+                at = index + 1;
+            }
+        }
+        Ok(Place::New(at))
+    }
+
+    fn insert(&mut self, at: usize, source: Source) {
+        if source.described().is_some_and(|described| described.is_dropped) {
+            self.dropped.push(source);
+        } else {
+            self.all.insert(at, source);
+        }
+    }
 }
 
 /// Holds what is registered. Cloning gives another reference to the same registry.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Registry(Arc<Inner>);
 
-#[derive(Default)]
 struct Inner {
     sources: RwLock<Sources>,
+    shared: Arc<Shared>,
+    callbacks: Callbacks,
+    views: Vec<View>,
+    resource: Resource,
+    target_info: StoredLabels,
+    has_created_lines: bool,
+    no_scope: Arc<Scope>,
     scratch: Mutex<Vec<Scratch>>,
     refused: AtomicU64,
+    collectors_panicked: AtomicU64,
+    expiry_due: AtomicU32,
 }
 
 /// What one scrape needs while it runs.
@@ -137,126 +120,248 @@ struct Inner {
 struct Scratch {
     buffer: Buffer,
     names: Names,
+    rows: expose::Scratch,
+    round: Round,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Registry::new()
+    }
 }
 
 impl fmt::Debug for Registry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sources = self.0.sources.read();
-        f.debug_struct("Registry").field("described", &sources.described).finish_non_exhaustive()
+        let described = sources.all.iter().filter_map(Source::described).map(ToString::to_string);
+        f.debug_list().entries(described).finish()
+    }
+}
+
+/// What a [`Registry`] begins with.
+#[derive(Clone, Debug)]
+pub struct Builder {
+    resource: Resource,
+    views: Vec<View>,
+    patience: Duration,
+    has_created_lines: bool,
+}
+
+impl Builder {
+    /// What the program is and where it runs; nothing without this.
+    #[must_use]
+    pub fn resource(self, resource: Resource) -> Self {
+        Builder { resource, ..self }
+    }
+
+    /// Changes the instruments that `view` matches, behind the views given before.
+    #[must_use]
+    pub fn view(mut self, view: View) -> Self {
+        self.views.push(view);
+        self
+    }
+
+    /// How long a callback may take before a collection goes on without it; a second without this.
+    #[must_use]
+    pub fn callback_patience(self, patience: Duration) -> Self {
+        Builder { patience, ..self }
+    }
+
+    /// Whether OpenMetrics tells by `_created` lines when counters and histograms began: no without
+    /// this, because the lines make a body half as long again. The protobuf exposition and OTLP always
+    /// tell.
+    #[must_use]
+    pub fn created_lines(self, wanted: bool) -> Self {
+        Builder { has_created_lines: wanted, ..self }
+    }
+
+    /// The registry.
+    pub fn build(self) -> Registry {
+        Registry(Arc::new(Inner {
+            sources: RwLock::default(),
+            shared: Arc::default(),
+            callbacks: Callbacks::new(self.patience),
+            views: self.views,
+            target_info: self.resource.labels(),
+            resource: self.resource,
+            has_created_lines: self.has_created_lines,
+            no_scope: Arc::default(),
+            scratch: Mutex::default(),
+            refused: AtomicU64::new(0),
+            collectors_panicked: AtomicU64::new(0),
+            expiry_due: AtomicU32::new(0),
+        }))
     }
 }
 
 impl Registry {
-    /// An empty registry.
+    /// An empty registry without a resource or views.
     pub fn new() -> Self {
-        Registry::default()
+        Registry::builder().build()
     }
 
-    /// Registers a counter.
-    ///
-    /// # Errors
-    /// A bad name or label, or a name that is taken.
-    pub fn counter<'a, const N: usize>(
-        &self,
-        spec: impl Into<Spec<'a>>,
-        labels: [&str; N],
-    ) -> Result<Family<Counter, N>, Error> {
-        self.register(spec.into(), labels, ())
+    /// For a registry with a resource, views, or other settings.
+    pub fn builder() -> Builder {
+        Builder {
+            resource: Resource::new(),
+            views: Vec::new(),
+            patience: Duration::from_secs(1),
+            has_created_lines: false,
+        }
     }
 
-    /// Registers a gauge.
-    ///
-    /// # Errors
-    /// A bad name or label, or a name that is taken.
-    pub fn gauge<'a, const N: usize>(
-        &self,
-        spec: impl Into<Spec<'a>>,
-        labels: [&str; N],
-    ) -> Result<Family<Gauge, N>, Error> {
-        self.register(spec.into(), labels, ())
+    /// What the program is and where it runs.
+    pub fn resource(&self) -> &Resource {
+        &self.0.resource
     }
 
-    /// Registers a histogram with these upper bounds; `+Inf` is added.
-    ///
-    /// # Errors
-    /// A bad name or label, a name that is taken, bounds that don't rise.
-    pub fn histogram<'a, const N: usize>(
+    /// Registers instruments under a scope: the part of the program that has them.
+    pub fn scope(&self, scope: Scope) -> Scoped {
+        Scoped::new(self.clone(), Arc::new(scope))
+    }
+
+    pub(crate) fn unscoped(&self) -> Scoped {
+        Scoped::new(self.clone(), self.0.no_scope.clone())
+    }
+
+    /// Stores attributes, once for all instruments, in whatever order they come. *Growth.*
+    pub fn attributes(&self, attributes: &[(&str, &str)]) -> Attributes {
+        self.stored(attributes.iter().map(Attribute::from))
+    }
+
+    pub(crate) fn stored<'a>(&self, given: impl attributes::Given<'a>) -> Attributes {
+        self.0.shared.sets.get(attributes::hash(given.clone()), given)
+    }
+
+    /// Registers a family with handles. With `known`, one that is the same in everything is given again.
+    pub(crate) fn add_family(
         &self,
-        spec: impl Into<Spec<'a>>,
-        labels: [&str; N],
-        bounds: &[f64],
-    ) -> Result<Family<Histogram, N>, Error> {
-        let spec = spec.into();
-        let bounds = match bounds {
-            [rest @ .., last] if *last == f64::INFINITY => rest,
-            all => all,
+        described: Described,
+        shape: Shape,
+        known: bool,
+    ) -> Result<Arc<Core>, Error> {
+        let (described, shape) = self.seen_through_views(described, shape)?;
+        let mut sources = self.0.sources.write();
+        match sources.place(&described, known)? {
+            Place::Known(Source::Family(core)) => Ok(core),
+            Place::Known(other) => Err(taken(&described, &other)),
+            Place::New(at) => {
+                let core = Core::new(described, shape, self.0.shared.clone());
+                sources.insert(at, Source::Family(core.clone()));
+                Ok(core)
+            }
+        }
+    }
+
+    /// Registers a family with a callback. With `known`, one that is the same in everything gets the
+    /// callback as well.
+    pub(crate) fn add_observable(
+        &self,
+        described: Described,
+        callback: Option<Callback>,
+        known: bool,
+    ) -> Result<Arc<Observable>, Error> {
+        let (described, _) = self.seen_through_views(described, Shape::Float)?;
+        let mut sources = self.0.sources.write();
+        match sources.place(&described, known)? {
+            Place::Known(Source::Observable(observable)) => {
+                callback.into_iter().for_each(|callback| observable.add(callback));
+                Ok(observable)
+            }
+            Place::Known(other) => Err(taken(&described, &other)),
+            Place::New(at) => {
+                let index = sources.observables.len();
+                let is_dropped = described.is_dropped;
+                let observable = Arc::new(Observable::new(described, index, callback));
+                if !is_dropped {
+                    Arc::make_mut(&mut sources.observables).push(observable.clone());
+                }
+                sources.insert(at, Source::Observable(observable.clone()));
+                Ok(observable)
+            }
+        }
+    }
+
+    fn seen_through_views(
+        &self,
+        described: Described,
+        shape: Shape,
+    ) -> Result<(Described, Shape), Error> {
+        let matches = |view: &&View| view.matches(&described);
+        let Some(view) = self.0.views.iter().find(matches) else { return Ok((described, shape)) };
+        let shape = match (&view.buckets, described.role) {
+            (Some(buckets), Role::Histogram) => {
+                buckets.shape().map_err(|kind| Error::new(&described.name, kind))?
+            }
+            _ => shape,
         };
-        if !bounds.iter().all(|bound| bound.is_finite()) {
-            return Err(Error::new(spec.name, ErrorKind::Bounds("have to be finite")));
-        }
-        if !bounds.is_sorted_by(|a, b| a < b) {
-            return Err(Error::new(spec.name, ErrorKind::Bounds("have to rise")));
-        }
-        self.register(spec, labels, Arc::from(bounds))
-    }
-
-    /// Registers a counter or gauge whose values are asked for when they are written: `observe` gives
-    /// all of them, each set of label values once.
-    ///
-    /// # Errors
-    /// A bad name or label, a name that is taken, a kind that has more than one value.
-    pub fn observe<'a, const N: usize>(
-        &self,
-        spec: impl Into<Spec<'a>>,
-        kind: Kind,
-        labels: [&'static str; N],
-        observe: impl Fn(&mut Observer<'_, '_, N>) + Send + Sync + 'static,
-    ) -> Result<(), Error> {
-        let spec = spec.into();
-        if matches!(kind, Kind::Histogram | Kind::GaugeHistogram | Kind::Summary) {
-            let reason = "belongs to a kind that has several series: write it from a collector";
-            return Err(Error::new(spec.name, ErrorKind::Name(reason)));
-        }
-        let described = describe(&spec, kind, &labels)?;
-        let observable = Observable { described: described.clone(), labels, observe };
-        self.add(described, Arc::new(observable))
+        Ok((described.seen_through(view)?, shape))
     }
 
     /// Has `collector` write its families after those registered so far.
     pub fn collect(&self, collector: impl Collector + 'static) {
-        self.0.sources.write().all.push(Arc::new(collector));
+        self.0.sources.write().all.push(Source::Collector(Arc::new(collector)));
     }
 
-    fn register<I: Instrument, const N: usize>(
-        &self,
-        spec: Spec<'_>,
-        labels: [&str; N],
-        shape: I::Shape,
-    ) -> Result<Family<I, N>, Error> {
-        let described = describe(&spec, I::KIND, &labels)?;
-        let family = Family::new(described.clone(), labels, shape);
-        self.add(described, Arc::new(Registered(family.clone())))?;
-        Ok(family)
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.0.shared
     }
 
-    fn add(&self, described: Described, source: Source) -> Result<(), Error> {
-        let mut sources = self.0.sources.write();
-        if let Some(other) = sources.described.iter().find(|other| other.clashes_with(&described)) {
-            let taken = ErrorKind::Taken(other.to_string());
-            return Err(Error::new(described.to_string(), taken));
+    pub(crate) fn sources<R>(&self, look: impl FnOnce(&Sources) -> R) -> R {
+        look(&self.0.sources.read())
+    }
+
+    /// Asks all callbacks.
+    pub(crate) fn observe_all(&self, round: &mut Round) {
+        let observables = self.0.sources.read().observables.clone();
+        if !observables.is_empty() {
+            self.0.callbacks.run(round, &observables, &self.0.shared);
         }
-        sources.described.push(described);
-        sources.all.push(source);
-        Ok(())
+    }
+
+    /// Looks after expiry where it is due.
+    pub(crate) fn expire(&self) {
+        let now = self.0.shared.clock.now();
+        let due = self.0.expiry_due.load(Relaxed);
+        if now < due || self.0.expiry_due.compare_exchange(due, now + 1, Relaxed, Relaxed).is_err()
+        {
+            return;
+        }
+        let sources = self.0.sources.read();
+        for source in &sources.all {
+            if let Source::Family(core) = source {
+                core.expire(now);
+            }
+        }
     }
 
     /// Writes everything: `fold` takes each chunk of at most 64 KiB with the state so far and gives the
     /// next. *Steady* once as many have written at the same time before.
     pub fn write<S>(&self, negotiated: Negotiated, state: S, fold: impl FnMut(S, &[u8]) -> S) -> S {
+        self.write_wanted(negotiated, &Everything, state, fold)
+    }
+
+    pub(crate) fn write_wanted<S>(
+        &self,
+        negotiated: Negotiated,
+        wanted: &dyn Wanted,
+        state: S,
+        fold: impl FnMut(S, &[u8]) -> S,
+    ) -> S {
         let mut scratch = self.0.scratch.lock().pop().unwrap_or_default();
-        let Scratch { buffer, names } = &mut scratch;
+        self.expire();
+        self.observe_all(&mut scratch.round);
+        let Scratch { buffer, names, rows, round } = &mut scratch;
+        let shared = &self.0.shared;
         let state = writer::fold(buffer, negotiated, state, fold, |out| {
-            self.write_sources(&mut FamilyWriter::new(out, names));
+            out.set_created_lines(self.0.has_created_lines);
+            let has_created = match negotiated.format {
+                Format::Text => false,
+                Format::OpenMetrics => self.0.has_created_lines,
+            };
+            let clock = &shared.clock;
+            let rows = Rows { clock, scratch: rows, started: clock.now(), has_created };
+            self.write_sources(rows, round, &mut FamilyWriter::new(out, names, wanted));
         });
         let mut kept = self.0.scratch.lock();
         if kept.len() < KEPT_SCRATCH {
@@ -265,21 +370,96 @@ impl Registry {
         state
     }
 
-    fn write_sources(&self, out: &mut FamilyWriter<'_, '_>) {
+    fn write_sources(&self, mut rows: Rows<'_>, round: &Round, out: &mut FamilyWriter<'_, '_>) {
+        if !self.0.target_info.as_str().is_empty() {
+            let labels = self.0.target_info.borrow();
+            let family = writer::Family::new("target_info", "Target metadata", Kind::Info);
+            out.family(&family).stored(labels, 1u64);
+        }
+        let mut before: Option<Source> = None;
         for index in 0.. {
             // Registering waits for nobody's sink.
             let Some(source) = self.0.sources.read().all.get(index).cloned() else { break };
-            source.collect(out);
+            let is_same = |before: &Source| match (before.described(), source.described()) {
+                (Some(before), Some(now)) => before.name == now.name,
+                _ => false,
+            };
+            if let Source::Collector(collector) = &source {
+                let write = || collector.collect(out);
+                if catch_unwind(AssertUnwindSafe(write)).is_err() {
+                    self.0.collectors_panicked.fetch_add(1, Relaxed);
+                }
+            } else if let Some(described) = source.described() {
+                let family = described.family();
+                let mut samples = if before.as_ref().is_some_and(is_same) {
+                    out.family_of_another_scope(&family)
+                } else {
+                    out.family(&family)
+                };
+                match &source {
+                    Source::Family(core) => rows.write(core, &mut samples),
+                    Source::Observable(observable) => {
+                        if let Some(column) = round.column(observable) {
+                            expose::write_column(
+                                column,
+                                rows.clock,
+                                rows.has_created,
+                                &mut samples,
+                            );
+                        }
+                    }
+                    Source::Collector(_) => {}
+                }
+            }
+            before = Some(source);
         }
-        let refused = out.refused();
-        let ever = self.0.refused.fetch_add(refused, Relaxed) + refused;
-        if ever > 0 {
-            out.counter(
+        self.write_own(out);
+    }
+
+    /// What went wrong, once something did.
+    fn write_own(&self, out: &mut FamilyWriter<'_, '_>) {
+        let inner = &*self.0;
+        let refused = inner.refused.fetch_add(out.refused(), Relaxed) + out.refused();
+        let faults = &inner.callbacks.faults;
+        for (name, help, count) in [
+            (
                 "unladen_families_refused_total",
                 "Families that a collector wrote without a name or under the name of another.",
-            )
-            .sample(&[], ever);
+                refused,
+            ),
+            (
+                "unladen_collectors_panicked_total",
+                "Collectors that panicked; what they had written until then is in the body.",
+                inner.collectors_panicked.load(Relaxed),
+            ),
+            (
+                "unladen_callbacks_panicked_total",
+                "Callbacks of observable families that panicked; their family was left out.",
+                faults.panicked.load(Relaxed),
+            ),
+            (
+                "unladen_callbacks_overdue_total",
+                "Callbacks of observable families that did not come back in time; their family is left \
+                 out until they do.",
+                faults.overdue.load(Relaxed),
+            ),
+        ] {
+            if count > 0 {
+                out.counter(name, help).stored(LabelsRef::EMPTY, count);
+            }
         }
+    }
+
+    /// The bytes on the heap: series, sets of attributes, scratch for scrapes. Walks everything.
+    pub fn memory_usage(&self) -> usize {
+        let families = self.0.sources.read();
+        let families = families.all.iter().map(|source| match source {
+            Source::Family(core) => core.memory_usage(),
+            Source::Observable(_) | Source::Collector(_) => 0,
+        });
+        let scratch = self.0.scratch.lock();
+        let scratch = scratch.iter().map(|scratch| writer::CHUNK + scratch.round.memory_usage());
+        families.sum::<usize>() + scratch.sum::<usize>() + self.0.shared.sets.memory_usage()
     }
 
     /// For tests of a program: writes everything and reads it again, and tells each family that came
@@ -292,83 +472,4 @@ impl Registry {
             })
         })
     }
-}
-
-/// Takes the values of an observable family.
-pub struct Observer<'o, 's, const N: usize> {
-    labels: &'o [&'static str; N],
-    samples: Samples<'o, 's>,
-}
-
-impl<const N: usize> Observer<'_, '_, N> {
-    /// The value of the series with these label values now.
-    pub fn record(&mut self, values: [&str; N], value: impl Into<Value>) {
-        let mut pairs = [("", ""); N];
-        for (pair, (name, value)) in pairs.iter_mut().zip(self.labels.iter().zip(values)) {
-            *pair = (name, value);
-        }
-        self.samples.sample(&pairs, value);
-    }
-}
-
-struct Registered<I: Instrument, const N: usize>(Family<I, N>);
-
-impl<I: Instrument, const N: usize> Collector for Registered<I, N> {
-    fn collect(&self, out: &mut FamilyWriter<'_, '_>) {
-        self.0.write(out);
-    }
-}
-
-struct Observable<F, const N: usize> {
-    described: Described,
-    labels: [&'static str; N],
-    observe: F,
-}
-
-impl<F, const N: usize> Collector for Observable<F, N>
-where
-    F: Fn(&mut Observer<'_, '_, N>) + Send + Sync,
-{
-    fn collect(&self, out: &mut FamilyWriter<'_, '_>) {
-        let samples = out.family(&self.described.family());
-        (self.observe)(&mut Observer { labels: &self.labels, samples });
-    }
-}
-
-fn describe(spec: &Spec<'_>, kind: Kind, labels: &[&str]) -> Result<Described, Error> {
-    let wrong = |kind| Err(Error::new(spec.name, kind));
-    if spec.name.is_empty() {
-        return wrong(ErrorKind::Name("is empty"));
-    }
-    if spec.name.contains(char::is_control) {
-        return wrong(ErrorKind::Name("has a control character in it"));
-    }
-    for (index, label) in labels.iter().enumerate() {
-        let reason = match *label {
-            "" => "is empty",
-            _ if label.starts_with("__") => "begins with __, which Prometheus keeps for itself",
-            "le" if kind == Kind::Histogram => "is a histogram's own",
-            "quantile" if kind == Kind::Summary => "is a summary's own",
-            _ if label.contains(char::is_control) => "has a control character in it",
-            _ if labels[..index].contains(label) => "stands twice",
-            _ => continue,
-        };
-        return wrong(ErrorKind::Label((*label).to_owned(), reason));
-    }
-    let described = Described {
-        name: spec.name.to_owned(),
-        help: spec.help.to_owned(),
-        unit: spec.unit.to_owned(),
-        kind,
-        labels: labels.iter().map(|label| (*label).to_owned()).collect(),
-        limit: spec.limit,
-    };
-    let ends_in_unit = described
-        .base()
-        .strip_suffix(spec.unit)
-        .is_some_and(|rest| rest.ends_with('_') && rest.len() > 1);
-    if !spec.unit.is_empty() && !ends_in_unit {
-        return wrong(ErrorKind::Unit(spec.unit.to_owned()));
-    }
-    Ok(described)
 }

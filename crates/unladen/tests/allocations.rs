@@ -51,9 +51,11 @@ fn nothing_is_allocated_in_steady_state() {
         histogram.with([&path]).record(f64::from(index));
     }
     let (handle, age) = (counter.with(["/7", "200"]), histogram.with(["/7"]));
+    // The first use without a handle makes the thread's cache.
+    counter.add(["/9", "200"], 1);
     let using = count(|| {
         handle.increment();
-        handle.add_fraction(0.25);
+        counter.add(["/9", "200"], 2);
         age.record(0.5);
         gauge.with(["/8"]).add(1.0);
     });

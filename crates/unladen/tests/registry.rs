@@ -18,7 +18,8 @@ fn body(registry: &Registry, negotiated: Negotiated) -> String {
 #[test]
 fn writes_families_in_the_order_of_registration_and_series_in_that_of_arrival() {
     let registry = Registry::new();
-    let requests = registry.counter(("requests_total", "Requests\nserved."), ["path", "code"]);
+    let requests =
+        registry.float_counter(("requests_total", "Requests\nserved."), ["path", "code"]);
     let requests = requests.unwrap();
     let open = registry.gauge(("connections", "Open now."), []).unwrap();
     let seconds = Spec::new("latency_seconds", "How long.").unit("seconds");
@@ -30,10 +31,11 @@ fn writes_families_in_the_order_of_registration_and_series_in_that_of_arrival() 
         })
         .unwrap();
 
-    requests.with(["/z\\", "200"]).add(1_000_000);
-    requests.with(["/a", "500"]).increment();
-    requests.with(["/z\\", "200"]).add_fraction(0.5);
-    requests.with(["/z\\", "200"]).add_fraction(-7.0);
+    requests.with(["/z\\", "200"]).add(1_000_000.0);
+    requests.with(["/a", "500"]).add(1.0);
+    requests.with(["/z\\", "200"]).add(0.5);
+    requests.with(["/z\\", "200"]).add(-7.0);
+    requests.with(["/z\\", "200"]).add(f64::NAN);
     open.with([]).set(4.0);
     open.with([]).decrement();
     for value in [0.05, 0.1, 0.5, 7.0] {
@@ -41,8 +43,8 @@ fn writes_families_in_the_order_of_registration_and_series_in_that_of_arrival() 
     }
     let expected = r#"# HELP requests_total Requests\nserved.
 # TYPE requests_total counter
-requests_total{path="/z\\",code="200"} 1.0000005e+06
-requests_total{path="/a",code="500"} 1
+requests_total{code="200",path="/z\\"} 1.0000005e+06
+requests_total{code="500",path="/a"} 1
 # HELP connections Open now.
 # TYPE connections gauge
 connections 3
@@ -213,13 +215,29 @@ fn spellings_that_collide_are_one_family() {
 #[test]
 fn check_tells_a_series_that_comes_twice() {
     let registry = Registry::new();
+    struct Twice;
+    impl Collector for Twice {
+        fn collect(&self, out: &mut FamilyWriter<'_, '_>) {
+            let mut samples = out.gauge("x", "");
+            samples.sample(&[("l", "a")], 1.0);
+            samples.sample(&[("l", "a")], 2.0);
+        }
+    }
+    registry.collect(Twice);
+    let problems = registry.check();
+    assert_eq!(problems, ["Text: x{l=\"a\"} comes twice", "OpenMetrics: x{l=\"a\"} comes twice"]);
+}
+
+#[test]
+fn what_a_callback_tells_twice_counts_once() {
+    let registry = Registry::new();
     let twice = |observer: &mut unladen::Observer<'_, '_, 1>| {
         observer.record(["a"], 1.0);
+        observer.record(["b"], 3.0);
         observer.record(["a"], 2.0);
     };
     registry.observe(("x", ""), Kind::Gauge, ["l"], twice).unwrap();
-    let problems = registry.check();
-    assert_eq!(problems, ["Text: x{l=\"a\"} comes twice", "OpenMetrics: x{l=\"a\"} comes twice"]);
+    assert_eq!(text(&registry), "# TYPE x gauge\nx{l=\"a\"} 2\nx{l=\"b\"} 3\n");
 }
 
 /// A scrape that is in the middle of its sink holds up neither another scrape nor a new series.
@@ -274,14 +292,13 @@ fn threads_lose_nothing() {
                 let handle = counter.with(["shared"]);
                 for index in 0..10_000u32 {
                     handle.increment();
-                    handle.add_fraction(0.5);
                     gauge.add(1.0);
                     histogram.record(f64::from(index % 200));
                 }
             });
         }
     });
-    assert_eq!(counter.with(["shared"]).value(), 60_000.0);
+    assert_eq!(counter.with(["shared"]).value(), 40_000);
     assert_eq!(gauge.value(), 40_000.0);
     assert_eq!(histogram.count(), 40_000);
     assert_eq!(histogram.sum(), 40_000.0 * 99.5);

@@ -195,15 +195,9 @@ impl<'s> Writer<'s> {
 
     /// Begins a family: its HELP, TYPE and, in OpenMetrics, UNIT.
     pub fn family(&mut self, family: &Family<'_>) {
-        let Negotiated { format, escaping } = self.negotiated;
-        let Scratch { heads, common, common_legacy, .. } = &mut *self.scratch;
-        let kind = heads.spell(family, self.negotiated);
-        common.clear();
-        common.push_str(family.common.as_str());
-        *common_legacy = family.common.is_legacy();
-        let is_direct = family.common.is_direct(escaping);
-        heads.prepare(if is_direct { family.common } else { LabelsRef::EMPTY }, format);
-        let out = &mut self.out;
+        let kind = self.same_family(family);
+        let format = self.negotiated.format;
+        let (heads, out) = (&self.scratch.heads, &mut self.out);
         if !family.help.is_empty() {
             heads.metadata(b"# HELP ", out);
             out.escaped(family.help, format == Format::OpenMetrics);
@@ -219,6 +213,20 @@ impl<'s> Writer<'s> {
             out.escaped(family.unit, true);
             out.put(b"\n");
         }
+    }
+
+    /// Goes on with the family that was begun last, under other common labels; gives the kind as which
+    /// it is told.
+    pub fn same_family(&mut self, family: &Family<'_>) -> Kind {
+        let Negotiated { format, escaping } = self.negotiated;
+        let Scratch { heads, common, common_legacy, .. } = &mut *self.scratch;
+        let kind = heads.spell(family, self.negotiated);
+        common.clear();
+        common.push_str(family.common.as_str());
+        *common_legacy = family.common.is_legacy();
+        let is_direct = family.common.is_direct(escaping);
+        heads.prepare(if is_direct { family.common } else { LabelsRef::EMPTY }, format);
+        kind
     }
 
     /// Writes a counter, a gauge, an info, a state of a state set or something of an unknown kind.

@@ -1,0 +1,339 @@
+//! What callbacks say: the values of an observable family in one collection.
+//!
+//! A callback gives the same series in the same order nearly every time. So what it gives is compared
+//! with what stood at this place the last time, and only where that fails is anything looked up. A value
+//! that is given twice counts once, the last one; a series that is not given any more is gone.
+
+use hashbrown::HashTable;
+
+use crate::attributes::{self, Attribute, Attributes, Given, Sets};
+use crate::described::{Described, Role};
+use crate::shape::Number;
+use crate::table::OVERFLOW;
+
+/// The series of an observable family and their values, kept from one collection to the next.
+#[derive(Default)]
+pub(crate) struct Column {
+    sets: Vec<Attributes>,
+    values: Vec<u64>,
+    /// Beside them: whether it was given this time.
+    is_given: Vec<bool>,
+    /// When each was first given, in tenths of a second since the registry began.
+    created: Vec<u32>,
+    /// Empty until something came out of order.
+    by_set: HashTable<u32>,
+    type_of: NumberType,
+    next: usize,
+    given: usize,
+    overflow: Option<usize>,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+enum NumberType {
+    #[default]
+    Unsigned,
+    Signed,
+    Float,
+}
+
+impl NumberType {
+    fn of(number: Number) -> (Self, u64) {
+        match number {
+            Number::Unsigned(value) => (NumberType::Unsigned, value),
+            Number::Signed(value) => (NumberType::Signed, value as u64),
+            Number::Float(value) => (NumberType::Float, value.to_bits()),
+        }
+    }
+
+    fn number(self, bits: u64) -> Number {
+        match self {
+            NumberType::Unsigned => Number::Unsigned(bits),
+            NumberType::Signed => Number::Signed(bits as i64),
+            NumberType::Float => Number::Float(f64::from_bits(bits)),
+        }
+    }
+}
+
+/// A value of a series.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Observed<'c> {
+    pub(crate) set: &'c Attributes,
+    pub(crate) created: u32,
+    pub(crate) value: Number,
+}
+
+impl Column {
+    /// Begins a collection.
+    pub(crate) fn begin(&mut self) {
+        self.next = 0;
+        self.given = 0;
+        self.is_given.fill(false);
+    }
+
+    /// Ends a collection: what was not given this time is gone.
+    pub(crate) fn finish(&mut self) {
+        if self.given == self.sets.len() {
+            return;
+        }
+        let mut to = 0;
+        for from in 0..self.sets.len() {
+            if self.is_given[from] {
+                self.sets.swap(from, to);
+                self.values.swap(from, to);
+                self.created.swap(from, to);
+                to += 1;
+            }
+        }
+        self.sets.truncate(to);
+        self.values.truncate(to);
+        self.created.truncate(to);
+        self.is_given.truncate(to);
+        self.by_set.clear();
+        self.overflow = None;
+    }
+
+    /// Forgets everything, for a callback that gave up.
+    pub(crate) fn clear(&mut self) {
+        self.begin();
+        self.finish();
+    }
+
+    /// How many series were given.
+    pub(crate) fn len(&self) -> usize {
+        self.sets.len()
+    }
+
+    pub(crate) fn get(&self, at: usize) -> Observed<'_> {
+        Observed {
+            set: &self.sets[at],
+            created: self.created[at],
+            value: self.type_of.number(self.values[at]),
+        }
+    }
+
+    #[inline]
+    fn put(&mut self, at: usize, number: Number) {
+        let (type_of, bits) = NumberType::of(number);
+        if type_of != self.type_of {
+            return self.put_other(at, number);
+        }
+        self.put_bits(at, bits);
+    }
+
+    #[inline]
+    fn put_bits(&mut self, at: usize, bits: u64) {
+        self.values[at] = bits;
+        self.given += usize::from(!self.is_given[at]);
+        self.is_given[at] = true;
+        self.next = at + 1;
+    }
+
+    /// A value of another type than those before: the first of a collection decides, and what does not
+    /// fit makes all of them numbers with a fraction.
+    #[cold]
+    fn put_other(&mut self, at: usize, number: Number) {
+        let (type_of, bits) = NumberType::of(number);
+        if self.given == 0 {
+            self.type_of = type_of;
+            return self.put_bits(at, bits);
+        }
+        for value in &mut self.values {
+            *value = self.type_of.number(*value).as_f64().to_bits();
+        }
+        self.type_of = NumberType::Float;
+        self.put_bits(at, number.as_f64().to_bits());
+    }
+
+    /// The place of a set that did not come where it was expected.
+    #[inline(never)]
+    fn find(&mut self, hash: u64, is_it: impl Fn(&Attributes) -> bool) -> Option<usize> {
+        let sets = &self.sets;
+        if self.by_set.len() != sets.len() {
+            self.by_set.clear();
+            for (at, set) in sets.iter().enumerate() {
+                self.by_set.insert_unique(set.hash(), at as u32, |&at| sets[at as usize].hash());
+            }
+        }
+        self.by_set.find(hash, |&at| is_it(&sets[at as usize])).map(|&at| at as usize)
+    }
+
+    /// A place for a new set. *Growth.*
+    fn push(&mut self, set: Attributes, now: u32) -> usize {
+        let at = self.sets.len();
+        let hash = set.hash();
+        self.sets.push(set);
+        self.values.push(0);
+        self.is_given.push(false);
+        self.created.push(now);
+        if self.by_set.len() == at {
+            let sets = &self.sets;
+            self.by_set.insert_unique(hash, at as u32, |&at| sets[at as usize].hash());
+        }
+        at
+    }
+
+    /// The bytes on the heap, without those of the sets.
+    pub(crate) fn memory_usage(&self) -> usize {
+        self.sets.capacity() * size_of::<Attributes>()
+            + self.values.capacity() * 8
+            + self.is_given.capacity()
+            + self.created.capacity() * 4
+            + self.by_set.allocation_size()
+    }
+}
+
+/// Takes the values of an observable family, whose series may have any attributes.
+pub struct OpenObserver<'o> {
+    column: &'o mut Column,
+    described: &'o Described,
+    sets: &'o Sets,
+    now: u32,
+}
+
+impl<'o> OpenObserver<'o> {
+    pub(crate) fn new(
+        column: &'o mut Column,
+        described: &'o Described,
+        sets: &'o Sets,
+        now: u32,
+    ) -> Self {
+        OpenObserver { column, described, sets, now }
+    }
+
+    /// The value of the series with these attributes now. *Steady* for what came at this place the last
+    /// time as well, and for what is known; in any order.
+    #[inline]
+    pub fn observe(&mut self, value: impl Into<Number>, attributes: &[(&str, &str)]) {
+        self.observe_given(value.into(), attributes.iter().map(Attribute::from));
+    }
+
+    /// The same, of attributes that are stored already: a comparison and two stores.
+    #[inline]
+    pub fn observe_stored(&mut self, value: impl Into<Number>, attributes: &Attributes) {
+        let value = value.into();
+        if self.is_filtered() {
+            let pairs: Vec<_> = attributes.iter().collect();
+            return self.observe_given(
+                value,
+                pairs.iter().map(|(name, value, value_type)| Attribute {
+                    name,
+                    value,
+                    value_type: *value_type,
+                }),
+            );
+        }
+        let next = self.column.next;
+        if self.column.sets.get(next).is_some_and(|set| set.is(attributes)) {
+            return self.column.put(next, value);
+        }
+        let set = || attributes.clone();
+        self.observe_at(value, set, attributes.hash(), |set| set == attributes);
+    }
+
+    #[inline]
+    pub(crate) fn observe_given<'a>(&mut self, value: Number, given: impl Given<'a>) {
+        if self.is_filtered() {
+            let kept: Vec<_> = given.filter(|a| self.described.keeps(a.name)).collect();
+            return self.observe_unexpected(value, kept.into_iter());
+        }
+        let next = self.column.next;
+        if self.column.sets.get(next).is_some_and(|set| set.is_set_of(given.clone())) {
+            return self.column.put(next, value);
+        }
+        self.observe_unexpected(value, given);
+    }
+
+    #[inline(never)]
+    fn observe_unexpected<'a>(&mut self, value: Number, given: impl Given<'a>) {
+        let hash = attributes::hash(given.clone());
+        let sets = self.sets;
+        self.observe_at(
+            value,
+            || sets.get(hash, given.clone()),
+            hash,
+            |set| set.is_set_of(given.clone()),
+        );
+    }
+
+    fn observe_at(
+        &mut self,
+        value: Number,
+        set: impl FnOnce() -> Attributes,
+        hash: u64,
+        is_it: impl Fn(&Attributes) -> bool,
+    ) {
+        if let Some(at) = self.column.find(hash, is_it) {
+            return self.put_known(at, value);
+        }
+        let known = self.column.len() - usize::from(self.column.overflow.is_some());
+        if known < self.described.limit {
+            let at = self.column.push(set(), self.now);
+            self.put_known(at, value);
+        } else {
+            self.overflow(value);
+        }
+    }
+
+    /// What a view made the same adds up, unless it is a level.
+    fn put_known(&mut self, at: usize, value: Number) {
+        let adds_up = self.is_filtered() && self.described.role != Role::Gauge;
+        let column = &mut *self.column;
+        if adds_up && column.is_given[at] {
+            let sum = sum(column.get(at).value, value);
+            return self.column.put(at, sum);
+        }
+        column.put(at, value);
+    }
+
+    fn is_filtered(&self) -> bool {
+        self.described.keep.is_some()
+    }
+
+    /// One series for all beyond the limit: their sum, or the last of them if they are levels.
+    #[cold]
+    fn overflow(&mut self, value: Number) {
+        let column = &mut *self.column;
+        let at = match column.overflow {
+            Some(at) => at,
+            None => {
+                let given = [OVERFLOW].into_iter().map(Attribute::from);
+                let set = self.sets.get(attributes::hash(given.clone()), given);
+                let at = column.push(set, self.now);
+                column.overflow = Some(at);
+                at
+            }
+        };
+        let before = column.is_given[at].then(|| column.get(at).value);
+        let value = match (self.described.role, before) {
+            (Role::Gauge, _) | (_, None) => value,
+            (_, Some(before)) => sum(before, value),
+        };
+        column.put(at, value);
+    }
+}
+
+fn sum(one: Number, other: Number) -> Number {
+    match (one, other) {
+        (Number::Unsigned(a), Number::Unsigned(b)) => Number::Unsigned(a.wrapping_add(b)),
+        (Number::Signed(a), Number::Signed(b)) => Number::Signed(a.wrapping_add(b)),
+        (a, b) => Number::Float(a.as_f64() + b.as_f64()),
+    }
+}
+
+/// Takes the values of an observable family of `N` labels.
+pub struct Observer<'o, 'c, const N: usize> {
+    pub(crate) labels: &'o [String; N],
+    pub(crate) open: &'o mut OpenObserver<'c>,
+}
+
+impl<const N: usize> Observer<'_, '_, N> {
+    /// The value of the series with these label values now. *Steady* for what is known.
+    #[inline]
+    pub fn record(&mut self, values: [&str; N], value: impl Into<Number>) {
+        let mut given = [Attribute::from(("", "")); N];
+        for (given, (name, value)) in given.iter_mut().zip(self.labels.iter().zip(values)) {
+            *given = Attribute::from((name.as_str(), value));
+        }
+        self.open.observe_given(value.into(), given.iter().copied());
+    }
+}
