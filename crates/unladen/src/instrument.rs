@@ -382,7 +382,7 @@ pub(crate) fn record(row: &Row, value: f64) {
             );
         }
         Shape::Native(layout) => row.update(
-            |cell| native::record(layout, cell, value),
+            |cell| native::record(layout, &cell[..layout.width()], value),
             |cell| shape::record_shared(layout, cell, value),
         ),
         Shape::Unsigned | Shape::Signed | Shape::Float => {}

@@ -149,7 +149,7 @@ pub(crate) fn native(
     total.clear(shape);
     let mut is_whole = true;
     segment.each_cell(row, |words| {
-        is_whole &= cell.read(shape, words).is_ok();
+        is_whole &= cell.read(shape, &words[..shape.width()]).is_ok();
         total.merge(cell);
     });
     is_whole
@@ -167,7 +167,7 @@ pub(crate) fn record_shared(shape: &native::Shape, cell: &[AtomicU64], value: f6
         }
         std::hint::spin_loop();
     }
-    native::record(shape, cell, value);
+    native::record(shape, &cell[..shape.width()], value);
     lock.store(0, Release);
 }
 
@@ -222,7 +222,7 @@ impl Buckets {
     /// Buckets of constant relative width, as many as the values need and at most 160: a native
     /// histogram of schema 8 (0.3% wide), which becomes coarser when the values are far apart.
     pub fn native() -> Self {
-        Buckets(BucketKind::Native { schema: 8, zero_threshold: 2f64.powi(-128), limit: 160 })
+        Buckets::native_with(8, native::DEFAULT_ZERO_THRESHOLD, native::DEFAULT_LIMIT)
     }
 
     /// A native histogram that begins with buckets of 2^(2^-`schema`), -4 to 8, counts what is at most

@@ -75,13 +75,9 @@ mod tests;
 
 use std::fmt;
 
-#[allow(unused_imports, reason = "the instruments that use them follow")]
 pub(crate) use cell::record;
-#[allow(unused_imports, reason = "the instruments that use it follow")]
 pub(crate) use explicit::bucket;
-#[allow(unused_imports, reason = "its bench asks")]
 pub(crate) use index::index_of;
-#[allow(unused_imports, reason = "the instruments that use them follow")]
 pub(crate) use snapshot::{Buckets, Busy, Snapshot};
 
 /// The finest schema: 256 buckets for each power of two.
