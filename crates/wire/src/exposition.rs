@@ -1,9 +1,10 @@
-//! The text a program exposes its metrics in: Prometheus' format 0.0.4 and OpenMetrics 1.0.
+//! What a program exposes its metrics in: Prometheus' text 0.0.4, OpenMetrics 1.0, protobuf messages.
 //!
 //! ```text
 //! reader      Reader: body → Event, one line at a time, borrowed; as Prometheus 3 reads it
 //! text        the grammar of 0.0.4: how a line is read, how a number and a timestamp are written
 //! openmetrics the same for OpenMetrics 1.0
+//! messages    the protobuf exposition, and its own Reader
 //! labels      the labels of a series or an exemplar, and their escapes
 //! stored      labels escaped once, to be copied ever after
 //! writer      Writer: families → body, through one buffer into a sink
@@ -14,6 +15,7 @@
 
 mod error;
 mod labels;
+pub mod messages;
 pub mod name;
 pub mod negotiate;
 mod openmetrics;
@@ -34,6 +36,9 @@ pub enum Format {
     Text,
     /// OpenMetrics 1.0 text.
     OpenMetrics,
+    /// Length-delimited messages of Prometheus' client model. [`Reader`] reads lines;
+    /// [`messages::Reader`] reads these.
+    Protobuf,
 }
 
 impl Format {
@@ -42,6 +47,10 @@ impl Format {
         match self {
             Format::Text => "text/plain; version=0.0.4; charset=utf-8",
             Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            Format::Protobuf => {
+                "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; \
+                 encoding=delimited"
+            }
         }
     }
 }
@@ -84,7 +93,7 @@ impl Kind {
     }
 
     /// The word in a TYPE line of `format`. Text 0.0.4 has no word for the kinds that OpenMetrics added
-    /// and gets the nearest.
+    /// and gets the nearest. Protobuf has numbers and no words, and gets those of Prometheus' metadata.
     pub const fn word(self, format: Format) -> &'static str {
         match (format, self) {
             (Format::Text, Kind::Unknown) => "untyped",

@@ -18,6 +18,7 @@ mod read;
 mod write;
 
 pub use chunks::{Buffer, CHUNK, Chunks, fold};
+pub(crate) use read::unzigzag;
 pub use read::{Error, Field, Packed, Reader, Reason, Value, take_varint};
 pub use write::{
     Length, MAX_VARINT, Message, Sink, WireType, bool_len, bytes_len, fixed64_len, int64_len,

@@ -68,6 +68,8 @@ pub enum Reason {
     EofMissing,
     /// Something stands after `# EOF`.
     AfterEof,
+    /// The format is protobuf, whose bodies have no lines.
+    NoLines,
 }
 
 impl fmt::Display for Reason {
@@ -95,6 +97,7 @@ impl fmt::Display for Reason {
             Reason::Trailing => "expected the end of the line after the sample",
             Reason::Exemplar => "expected labels, a value and at most a timestamp in the exemplar",
             Reason::EofMissing => "the body does not end with '# EOF'",
+            Reason::NoLines => "protobuf messages are not read as lines",
             Reason::AfterEof => "unexpected data after '# EOF'",
         })
     }

@@ -130,7 +130,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Starts at the beginning of `body`.
+    /// Starts at the beginning of `body`. One of protobuf messages is refused: it has no lines.
     pub fn new(body: &'a [u8], format: Format) -> Self {
         Reader {
             cursor: Cursor { body, at: 0 },
@@ -168,6 +168,7 @@ impl<'a> Reader<'a> {
         let reading = match self.format {
             Format::Text => text::reading(&mut cursor),
             Format::OpenMetrics => openmetrics::reading(&mut cursor),
+            Format::Protobuf => return None,
         };
         Some(match reading {
             Ok(reading) => {
@@ -239,6 +240,7 @@ impl<'a> Reader<'a> {
         let line = match self.format {
             Format::Text => text::line(&mut self.cursor, &mut self.names)?,
             Format::OpenMetrics => openmetrics::line(&mut self.cursor, &mut self.names)?,
+            Format::Protobuf => return self.cursor.fault(Reason::NoLines),
         };
         let Some((begin, line)) = line else { return Ok(None) };
         self.last_line = (begin, self.cursor.at);

@@ -161,10 +161,24 @@ pub(super) fn push_name(name: &str, out: &mut String) -> bool {
         out.push_str(name);
     } else {
         out.push('"');
-        push_escaped(name, out);
+        push_without_nul(name, out, push_escaped);
         out.push('"');
     }
     legacy
+}
+
+/// What stands for a NUL where no reader takes one: in names, and in all of an exemplar. Otherwise one
+/// such text would keep the whole body from being read.
+pub(super) const NUL: &str = "\u{fffd}";
+
+/// Appends `text` by `push`, without its NULs.
+pub(super) fn push_without_nul(text: &str, out: &mut String, push: fn(&str, &mut String)) {
+    let mut parts = text.split('\0');
+    push(parts.next().unwrap_or_default(), out);
+    for part in parts {
+        out.push_str(NUL);
+        push(part, out);
+    }
 }
 
 /// Appends `text` so that it ends neither a line nor the quotes that it stands in.

@@ -11,6 +11,7 @@
 //! chunk     the buffer
 //! heads     what the lines of a family begin with
 //! lines     a metric as lines of text 0.0.4 or OpenMetrics 1.0
+//! messages  a metric as a protobuf message
 //! native    a native histogram for formats that have none
 //! spell     labels whose names have to be respelt
 //! ```
@@ -24,6 +25,7 @@
 mod chunk;
 mod heads;
 mod lines;
+mod messages;
 mod metric;
 mod native;
 mod spell;
@@ -34,13 +36,14 @@ use std::io;
 pub use super::stored::{LabelSet, LabelsRef, StoredIter, StoredLabels, escape_into};
 pub use metric::{Bucket, Buckets, Exemplar, Extra, Family, Native, Summary, Value, dense};
 
-use super::name::Escaping;
+use super::messages::field::METRIC_LABEL;
 use super::negotiate::Negotiated;
 use super::{Format, Kind};
 use crate::number::SHORT;
 use chunk::Chunk;
 use heads::{Heads, Suffix};
 use lines::{Classic, Lines, write_value};
+use messages::{Messages, Spelling};
 use native::Fewer;
 use spell::{Speller, render};
 
@@ -57,6 +60,7 @@ pub struct Buffer {
 #[derive(Default)]
 struct Scratch {
     heads: Heads,
+    messages: Messages,
     speller: Speller,
     /// The labels that all series of the family have.
     common: String,
@@ -144,6 +148,7 @@ impl<'s> Writer<'s> {
     fn new(buffer: &'s mut Buffer, negotiated: Negotiated, sink: &'s mut dyn FnMut(&[u8])) -> Self {
         let Buffer { bytes, scratch } = buffer;
         let out = Chunk::new(bytes, sink);
+        scratch.messages.reset();
         Writer { out, scratch, negotiated, created_lines: false }
     }
 
@@ -159,30 +164,78 @@ impl<'s> Writer<'s> {
         self.created_lines = wanted;
     }
 
-    /// The bytes that are free in the current chunk. Metrics whose
-    /// [`line_bound`](Writer::line_bound), together and times their lines, is at most this much are
-    /// written without a call of the sink.
+    /// The bytes that the current chunk has for metrics. Those whose bounds
+    /// ([`number_bound`](Writer::number_bound) and its like) are together at most this much are written
+    /// without a call of the sink.
     #[inline]
     pub fn room(&self) -> usize {
-        self.out.room()
+        let overhead = match self.negotiated.format {
+            Format::Protobuf => self.scratch.messages.overhead(),
+            Format::Text | Format::OpenMetrics => 0,
+        };
+        self.out.room().saturating_sub(overhead)
     }
 
-    /// How many bytes a line of the current family with these labels takes at most, what an exemplar adds
-    /// not counted: that is once more for each, with the exemplar's labels. A number has one line (two
-    /// with `_created`), a histogram one for each bound and four more, a summary one for each quantile
-    /// and three more; a native histogram in text has at most 25.
+    /// How many bytes a number of the current family with these labels takes at most, without an
+    /// exemplar.
+    pub fn number_bound(&self, labels: LabelsRef<'_>) -> usize {
+        // The value and a `_created`.
+        2 * self.line_bound(labels)
+    }
+
+    /// The same of a histogram with so many bounds.
+    pub fn histogram_bound(&self, labels: LabelsRef<'_>, bounds: usize) -> usize {
+        self.lines_bound(labels, bounds + 4)
+    }
+
+    /// The same of a native histogram of which so many buckets hold something, and which has so many
+    /// explicit bounds beside.
+    pub fn native_bound(&self, labels: LabelsRef<'_>, buckets: usize, bounds: usize) -> usize {
+        match self.negotiated.format {
+            // A bucket takes a span, three differences and two zeros at most.
+            Format::Protobuf => self.histogram_bound(labels, bounds) + 64 * (buckets + 1),
+            _ => self.histogram_bound(labels, bounds.max(native::BOUNDS + 1)),
+        }
+    }
+
+    /// The same of a summary with so many quantiles.
+    pub fn summary_bound(&self, labels: LabelsRef<'_>, quantiles: usize) -> usize {
+        self.lines_bound(labels, quantiles + 3)
+    }
+
+    /// How many bytes an exemplar adds to a metric at most.
+    pub fn exemplar_bound(&self, labels: LabelsRef<'_>) -> usize {
+        self.labels_bound(labels) + lines::BESIDE
+    }
+
+    fn lines_bound(&self, labels: LabelsRef<'_>, lines: usize) -> usize {
+        match self.negotiated.format {
+            // The labels stand once.
+            Format::Protobuf => self.line_bound(labels) + lines * lines::BESIDE,
+            _ => lines * self.line_bound(labels),
+        }
+    }
+
+    /// How many bytes a line takes at most, without an exemplar; a message of so many parts (a number, a
+    /// bucket, a quantile, a sum or a count) takes no more than as many lines.
     pub fn line_bound(&self, labels: LabelsRef<'_>) -> usize {
-        // A respelt name takes at most four times its bytes, beside three in front.
-        let factor = if labels.is_direct(self.negotiated.escaping) { 1 } else { 4 };
-        let common = match self.negotiated.escaping {
-            Escaping::AllowUtf8 => 0,
-            _ => 4 * self.scratch.common.len(),
-        };
-        self.scratch.heads.length() + common + factor * labels.as_str().len() + lines::BESIDE
+        let common = LabelsRef::new(&self.scratch.common, self.scratch.common_legacy);
+        self.scratch.heads.length()
+            + self.labels_bound(common)
+            + self.labels_bound(labels)
+            + lines::BESIDE
+    }
+
+    fn labels_bound(&self, labels: LabelsRef<'_>) -> usize {
+        // A respelt name takes at most four times its bytes, beside three in front, and a label of a
+        // message at most as many bytes more as its shortest line has.
+        let factor = if labels.is_direct(self.negotiated.escaping) { 2 } else { 5 };
+        factor * labels.as_str().len()
     }
 
     /// Hands what is written so far to the sink.
     pub fn flush(&mut self) {
+        self.scratch.messages.close(&mut self.out);
         self.out.flush();
     }
 
@@ -197,7 +250,12 @@ impl<'s> Writer<'s> {
     pub fn family(&mut self, family: &Family<'_>) {
         let kind = self.same_family(family);
         let format = self.negotiated.format;
-        let (heads, out) = (&self.scratch.heads, &mut self.out);
+        let Scratch { heads, messages, .. } = &mut *self.scratch;
+        let out = &mut self.out;
+        if format == Format::Protobuf {
+            let texts = (heads.family_name(), family.help, family.unit);
+            return messages.family(out, texts, kind);
+        }
         if !family.help.is_empty() {
             heads.metadata(b"# HELP ", out);
             out.escaped(family.help, format == Format::OpenMetrics);
@@ -236,6 +294,7 @@ impl<'s> Writer<'s> {
         let is_plain =
             extra.timestamp_ms.is_none() && extra.created_ms.is_none() && extra.exemplar.is_none();
         if let (true, LabelSet::Stored(stored)) = (is_plain, labels)
+            && self.negotiated.format != Format::Protobuf
             && self.short(stored, value)
         {
             return;
@@ -268,9 +327,16 @@ impl<'s> Writer<'s> {
 
     #[inline(never)]
     fn long(&mut self, labels: LabelSet<'_>, value: Value, extra: &Extra<'_>) {
-        if self.fits(false) {
-            self.lines(labels, |lines| lines.number(value, extra));
+        if !self.fits(false) {
+            return;
         }
+        if self.negotiated.format == Format::Protobuf {
+            let kind = self.scratch.heads.kind();
+            return self.message(labels, |spelling, out, plain| {
+                messages::number(kind, value, extra, spelling, out, plain);
+            });
+        }
+        self.lines(labels, |lines| lines.number(value, extra));
     }
 
     /// Writes a histogram with explicit bounds; in a family of the kind gauge histogram, one of those.
@@ -281,10 +347,18 @@ impl<'s> Writer<'s> {
         B: Into<Bucket<'e>>,
     {
         let Buckets { bounds, counts, sum, created_ms, timestamp_ms } = buckets;
-        if self.fits(true) {
-            let classic = Classic { bounds, sum, count: 0, created_ms, timestamp_ms };
-            self.lines(labels, |lines| lines.histogram(counts, &classic));
+        if !self.fits(true) {
+            return;
         }
+        let classic = Classic { bounds, sum, count: 0, created_ms, timestamp_ms };
+        if self.negotiated.format == Format::Protobuf {
+            return self.message(labels, |spelling, out, plain| {
+                messages::histogram(&classic, out, |out| {
+                    messages::buckets(bounds, counts, spelling, out, plain)
+                });
+            });
+        }
+        self.lines(labels, |lines| lines.histogram(counts, &classic));
     }
 
     /// Writes a native histogram. Text and OpenMetrics can't carry one and get a classic histogram of at
@@ -299,6 +373,14 @@ impl<'s> Writer<'s> {
             return;
         }
         let Native { schema, sum, count, created_ms, timestamp_ms, .. } = *native;
+        if self.negotiated.format == Format::Protobuf {
+            let classic = Classic { bounds: &[], sum, count, created_ms, timestamp_ms };
+            return self.message(labels, |spelling, out, plain| {
+                messages::histogram(&classic, out, |out| {
+                    messages::native(native, spelling, out, plain)
+                });
+            });
+        }
         let zero = (native.zero_threshold, native.zero_count);
         let fewer = Fewer::new(schema, zero, native.positive.clone(), native.negative.clone());
         let bounds = fewer.bounds();
@@ -319,17 +401,34 @@ impl<'s> Writer<'s> {
         C: IntoIterator<Item = B>,
         B: Into<Bucket<'e>>,
     {
-        let _ = native;
-        self.histogram(labels, buckets);
+        if self.negotiated.format != Format::Protobuf {
+            return self.histogram(labels, buckets);
+        }
+        if !self.fits(true) {
+            return;
+        }
+        let Native { sum, count, created_ms, timestamp_ms, .. } = *native;
+        let Buckets { bounds, counts, .. } = buckets;
+        let classic = Classic { bounds, sum, count, created_ms, timestamp_ms };
+        self.message(labels, |spelling, out, plain| {
+            messages::histogram(&classic, out, |out| {
+                let explicit = messages::buckets(bounds, counts, spelling, out, plain);
+                messages::native(native, spelling, out, plain).max(explicit)
+            });
+        });
     }
 
     /// Writes a summary. *Steady.*
     pub fn summary(&mut self, labels: LabelSet<'_>, summary: &Summary<'_>) {
         let is_summary = self.scratch.heads.kind() == Kind::Summary;
         debug_assert!(is_summary, "a summary in a family of another kind");
-        if is_summary {
-            self.lines(labels, |lines| lines.summary(summary));
+        if !is_summary {
+            return;
         }
+        if self.negotiated.format == Format::Protobuf {
+            return self.message(labels, |_, out, _| messages::summary(summary, out));
+        }
+        self.lines(labels, |lines| lines.summary(summary));
     }
 
     /// Whether the current family is of histograms, or of numbers.
@@ -345,7 +444,8 @@ impl<'s> Writer<'s> {
 
     fn lines(&mut self, labels: LabelSet<'_>, write: impl FnOnce(&mut Lines<'_, '_>)) {
         let Negotiated { format, escaping } = self.negotiated;
-        let Scratch { heads, speller, common, common_legacy, block, second } = &mut *self.scratch;
+        let Scratch { heads, speller, common, common_legacy, block, second, .. } =
+            &mut *self.scratch;
         let common = LabelsRef::new(common, *common_legacy);
         let (labels, has_common) = render(escaping, common, labels, speller, block);
         write(&mut Lines {
@@ -358,6 +458,21 @@ impl<'s> Writer<'s> {
             created_lines: self.created_lines,
             labels,
             has_common,
+        });
+    }
+
+    fn message(
+        &mut self,
+        labels: LabelSet<'_>,
+        write: impl FnOnce(&mut Spelling<'_>, &mut Vec<u8>, &mut String),
+    ) {
+        let escaping = self.negotiated.escaping;
+        let Scratch { messages, speller, common, common_legacy, block, .. } = &mut *self.scratch;
+        let common = LabelsRef::new(common, *common_legacy);
+        let mut spelling = Spelling { escaping, speller, block };
+        messages.metric(&mut self.out, |out, plain| {
+            spelling.labels(METRIC_LABEL, common, labels, out, plain);
+            write(&mut spelling, out, plain);
         });
     }
 

@@ -38,6 +38,8 @@ pub enum Reason {
     PackedLength,
     /// A value that its field may not have: a trace id that is not of 16 bytes, a bool of 2.
     Value,
+    /// A field that has to be there is not.
+    Missing,
     /// Nested deeper than the reader of this message goes.
     TooDeep,
 }
@@ -55,6 +57,7 @@ impl Reason {
             Reason::NotUtf8 => "a string that is not UTF-8",
             Reason::PackedLength => "a packed list that ends within a value",
             Reason::Value => "a value that its field may not have",
+            Reason::Missing => "a field that has to be there is missing",
             Reason::TooDeep => "nested too deeply",
         }
     }

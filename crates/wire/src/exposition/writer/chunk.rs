@@ -14,6 +14,21 @@ impl<'s> Chunk<'s> {
         Chunk { bytes, length: 0, sink }
     }
 
+    /// The bytes that are written.
+    pub(super) fn length(&self) -> usize {
+        self.length
+    }
+
+    /// What is written, from `begin` on.
+    pub(super) fn written(&mut self, begin: usize) -> &mut [u8] {
+        &mut self.bytes[begin..self.length]
+    }
+
+    /// Takes the last `length` bytes back.
+    pub(super) fn retreat(&mut self, length: usize) {
+        self.length -= length;
+    }
+
     /// The bytes that are free.
     #[inline]
     pub(super) fn room(&self) -> usize {

@@ -6,7 +6,7 @@ use super::chunk::Chunk;
 use super::metric::Family;
 use crate::exposition::name::is_legacy_metric;
 use crate::exposition::negotiate::Negotiated;
-use crate::exposition::stored::{LabelsRef, push_escaped};
+use crate::exposition::stored::{LabelsRef, NUL, push_escaped};
 use crate::exposition::{Format, Kind};
 
 /// Which of a family's series a line is of.
@@ -55,6 +55,9 @@ impl Heads {
         self.name.clear();
         negotiated.escaping.metric_into(family.name, &mut self.name);
         self.quoted = !is_legacy_metric(&self.name);
+        if self.quoted && self.name.contains('\0') {
+            self.name = self.name.replace('\0', NUL);
+        }
         let (suffix, kind) = self.suffix_and_kind(family.kind, negotiated.format);
         self.family_length = self.name.len() - suffix.len();
         self.kind = kind;

@@ -5,7 +5,7 @@ use super::heads::{Heads, Suffix};
 use super::metric::{Bucket, Exemplar, Extra, Summary, Value};
 use super::spell::{Speller, render};
 use crate::exposition::name::Escaping;
-use crate::exposition::stored::LabelsRef;
+use crate::exposition::stored::{LabelsRef, NUL};
 use crate::exposition::{Format, Kind};
 use crate::number::{SHORT, write_count, write_exposition, write_integer, write_openmetrics};
 
@@ -179,7 +179,10 @@ impl Lines<'_, '_> {
         let none = LabelsRef::EMPTY;
         let (labels, _) = render(self.escaping, none, exemplar.labels, self.speller, self.block);
         self.out.put(b" # {");
-        self.out.put(labels.as_bytes());
+        for (index, part) in labels.split('\0').enumerate() {
+            self.out.put(if index > 0 { NUL.as_bytes() } else { b"" });
+            self.out.put(part.as_bytes());
+        }
         self.out.put(b"} ");
         self.value(Value::Float(exemplar.value));
         self.timestamp(exemplar.timestamp_ms);
