@@ -7,8 +7,7 @@
 use std::sync::Arc;
 
 use wire::exposition::writer::{
-    Bucket, Buckets, CHUNK, Exemplar as WireExemplar, Extra, LabelSet, LabelsRef, Native, Writer,
-    dense,
+    Bucket, Buckets, Exemplar as WireExemplar, Extra, LabelSet, LabelsRef, Native, Writer, dense,
 };
 
 use crate::attributes::Attributes;
@@ -81,7 +80,7 @@ impl Rows<'_> {
             });
             let Some((segment, set, bound)) = large else { return };
             samples.writer().flush();
-            if bound > CHUNK {
+            if bound > samples.writer().room() {
                 // Goes across several chunks, so it is written without the lock.
                 self.row(&segment, row, &set, samples.writer());
                 row += 1;

@@ -358,6 +358,7 @@ impl Registry {
             let has_created = match negotiated.format {
                 Format::Text => false,
                 Format::OpenMetrics => self.0.has_created_lines,
+                Format::Protobuf => true,
             };
             let clock = &shared.clock;
             let rows = Rows { clock, scratch: rows, started: clock.now(), has_created };
