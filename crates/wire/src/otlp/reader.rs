@@ -11,7 +11,7 @@
 //! lists in them are iterators again. So nothing is kept, a message is gone through once for itself and
 //! once for each of its lists, and an error comes where it is reached. Who must take all or nothing calls
 //! [`Request::check`] before. The nesting is that of the schema; where a value holds values, see
-//! [`Walk`](super::attribute::Walk). *Steady*, all of it.
+//! [`Walk`]. *Steady*, all of it.
 
 use std::fmt;
 use std::marker::PhantomData;
