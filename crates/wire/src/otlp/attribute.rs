@@ -5,7 +5,7 @@
 //! or in full by [`Walk`], which does not recurse and goes [`MAX_DEPTH`] deep.
 
 use super::reader::{Attributes, FromMessage, Messages};
-use crate::protobuf::{Error, Message, Reader, Reason, Sink};
+use crate::protobuf::{Error, Message, Reader, Reason, Sink, WireType};
 
 /// How deep values may be nested for [`Walk`], and in a request that is checked.
 pub const MAX_DEPTH: usize = 16;
@@ -103,8 +103,37 @@ where
     A: IntoIterator<Item = (&'a str, AttributeValue<'a>)> + Clone,
 {
     for (key, value) in attributes.clone() {
-        sink.message(field, &KeyValue(key, value));
+        match value {
+            AttributeValue::Str(text) if is_short(key, text) => {
+                write_short(sink, field, key, text);
+            }
+            value => sink.message(field, &KeyValue(key, value)),
+        }
     }
+}
+
+/// Whether each of the four lengths of a text and its key takes one byte; so it is with nearly all.
+#[inline]
+fn is_short(key: &str, text: &str) -> bool {
+    !key.is_empty() && key.len() < 0x80 && text.len() < 0x80 && key.len() + text.len() + 6 < 0x80
+}
+
+/// What [`KeyValue`] writes of what [`is_short`], with all that stands between key and text at once. It is
+/// measured and written for every attribute of every point, at a third of the time. `field` is below 16.
+#[inline]
+fn write_short(sink: &mut impl Sink, field: u32, key: &str, text: &str) {
+    /// In one register: four stores of a byte that are then read as one wait for each other.
+    const fn tags(outer: u32, outer_len: usize, inner: u32, inner_len: usize) -> [u8; 4] {
+        let outer = (outer << 3 | WireType::Bytes as u32) | (outer_len as u32) << 8;
+        let inner = (inner << 3 | WireType::Bytes as u32) | (inner_len as u32) << 8;
+        (outer | inner << 16).to_le_bytes()
+    }
+    let value = 2 + text.len();
+    let entry = 2 + key.len() + 2 + value;
+    sink.put(&tags(field, entry, KEY, key.len()));
+    sink.put(key.as_bytes());
+    sink.put(&tags(VALUE, value, STRING, text.len()));
+    sink.put(text.as_bytes());
 }
 
 /// Writes the bytes that [`AttributeValue::Array`] holds. *Growth* of a `Vec` as the sink.

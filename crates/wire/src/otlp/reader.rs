@@ -179,7 +179,16 @@ impl<'a, T> Messages<'a, T> {
 
     /// None at all.
     pub(super) fn none() -> Self {
-        Messages::new(Reader::new(&[]), 1)
+        Messages::new(Reader::new(&[]), 0)
+    }
+
+    /// Has them begin at `first` unless they did before: who has seen where they are needs no look at what
+    /// stands before.
+    #[inline]
+    fn begin(&mut self, first: Reader<'a>, number: u32) {
+        if self.number != number {
+            *self = Messages::new(first, number);
+        }
     }
 
     /// The next of them, unread.
@@ -381,19 +390,21 @@ impl<'a> FromMessage<'a> for (&'a str, AttributeValue<'a>) {
 
 impl<'a> FromMessage<'a> for NumberPoint<Attributes<'a>, Exemplars<'a>> {
     #[inline]
-    fn from_message(message: Reader<'a>) -> Result<Self, Error> {
+    fn from_message(mut message: Reader<'a>) -> Result<Self, Error> {
         use point_field::number::{ATTRIBUTES, DOUBLE, EXEMPLARS, FLAGS, INT};
         let mut point = NumberPoint {
-            attributes: Messages::new(message.clone(), ATTRIBUTES),
+            attributes: Messages::none(),
             start_time_unix_nano: 0,
             time_unix_nano: 0,
             value: None,
-            exemplars: Messages::new(message.clone(), EXEMPLARS),
+            exemplars: Messages::none(),
             flags: 0,
         };
-        for field in message {
+        while let (here, Some(field)) = (message.clone(), message.next()) {
             let field = field?;
             match field.number {
+                ATTRIBUTES => point.attributes.begin(here, ATTRIBUTES),
+                EXEMPLARS => point.exemplars.begin(here, EXEMPLARS),
                 point_field::START => point.start_time_unix_nano = field.fixed64()?,
                 point_field::TIME => point.time_unix_nano = field.fixed64()?,
                 DOUBLE => point.value = Some(Number::Double(field.double()?)),
@@ -407,10 +418,10 @@ impl<'a> FromMessage<'a> for NumberPoint<Attributes<'a>, Exemplars<'a>> {
 }
 
 impl<'a> FromMessage<'a> for HistogramPoint<Attributes<'a>, Bounds<'a>, Counts<'a>, Exemplars<'a>> {
-    fn from_message(message: Reader<'a>) -> Result<Self, Error> {
+    fn from_message(mut message: Reader<'a>) -> Result<Self, Error> {
         use point_field::histogram::{ATTRIBUTES, BOUNDS, COUNTS, EXEMPLARS, FLAGS, MAX, MIN};
         let mut point = HistogramPoint {
-            attributes: Messages::new(message.clone(), ATTRIBUTES),
+            attributes: Messages::none(),
             start_time_unix_nano: 0,
             time_unix_nano: 0,
             count: 0,
@@ -419,12 +430,14 @@ impl<'a> FromMessage<'a> for HistogramPoint<Attributes<'a>, Bounds<'a>, Counts<'
             max: None,
             bounds: Bounds(Counts::fixed64s(message.clone(), BOUNDS)),
             counts: Counts::fixed64s(message.clone(), COUNTS),
-            exemplars: Messages::new(message.clone(), EXEMPLARS),
+            exemplars: Messages::none(),
             flags: 0,
         };
-        for field in message {
+        while let (here, Some(field)) = (message.clone(), message.next()) {
             let field = field?;
             match field.number {
+                ATTRIBUTES => point.attributes.begin(here, ATTRIBUTES),
+                EXEMPLARS => point.exemplars.begin(here, EXEMPLARS),
                 point_field::START => point.start_time_unix_nano = field.fixed64()?,
                 point_field::TIME => point.time_unix_nano = field.fixed64()?,
                 point_field::COUNT => point.count = field.fixed64()?,
@@ -440,13 +453,13 @@ impl<'a> FromMessage<'a> for HistogramPoint<Attributes<'a>, Bounds<'a>, Counts<'
 }
 
 impl<'a> FromMessage<'a> for ExponentialHistogramPoint<Attributes<'a>, Counts<'a>, Exemplars<'a>> {
-    fn from_message(message: Reader<'a>) -> Result<Self, Error> {
+    fn from_message(mut message: Reader<'a>) -> Result<Self, Error> {
         use point_field::exponential::{
             ATTRIBUTES, EXEMPLARS, FLAGS, MAX, MIN, NEGATIVE, POSITIVE, SCALE, ZERO_COUNT,
             ZERO_THRESHOLD,
         };
         let mut point = ExponentialHistogramPoint {
-            attributes: Messages::new(message.clone(), ATTRIBUTES),
+            attributes: Messages::none(),
             start_time_unix_nano: 0,
             time_unix_nano: 0,
             count: 0,
@@ -458,12 +471,14 @@ impl<'a> FromMessage<'a> for ExponentialHistogramPoint<Attributes<'a>, Counts<'a
             zero_threshold: 0.0,
             positive: read_buckets(Reader::new(&[]))?,
             negative: read_buckets(Reader::new(&[]))?,
-            exemplars: Messages::new(message.clone(), EXEMPLARS),
+            exemplars: Messages::none(),
             flags: 0,
         };
-        for field in message {
+        while let (here, Some(field)) = (message.clone(), message.next()) {
             let field = field?;
             match field.number {
+                ATTRIBUTES => point.attributes.begin(here, ATTRIBUTES),
+                EXEMPLARS => point.exemplars.begin(here, EXEMPLARS),
                 point_field::START => point.start_time_unix_nano = field.fixed64()?,
                 point_field::TIME => point.time_unix_nano = field.fixed64()?,
                 point_field::COUNT => point.count = field.fixed64()?,
@@ -496,10 +511,10 @@ fn read_buckets(message: Reader<'_>) -> Result<Buckets<Counts<'_>>, Error> {
 }
 
 impl<'a> FromMessage<'a> for SummaryPoint<Attributes<'a>, Quantiles<'a>> {
-    fn from_message(message: Reader<'a>) -> Result<Self, Error> {
+    fn from_message(mut message: Reader<'a>) -> Result<Self, Error> {
         use point_field::summary::{ATTRIBUTES, FLAGS, QUANTILES};
         let mut point = SummaryPoint {
-            attributes: Messages::new(message.clone(), ATTRIBUTES),
+            attributes: Messages::none(),
             start_time_unix_nano: 0,
             time_unix_nano: 0,
             count: 0,
@@ -507,9 +522,10 @@ impl<'a> FromMessage<'a> for SummaryPoint<Attributes<'a>, Quantiles<'a>> {
             quantiles: Messages::new(message.clone(), QUANTILES),
             flags: 0,
         };
-        for field in message {
+        while let (here, Some(field)) = (message.clone(), message.next()) {
             let field = field?;
             match field.number {
+                ATTRIBUTES => point.attributes.begin(here, ATTRIBUTES),
                 point_field::START => point.start_time_unix_nano = field.fixed64()?,
                 point_field::TIME => point.time_unix_nano = field.fixed64()?,
                 point_field::COUNT => point.count = field.fixed64()?,

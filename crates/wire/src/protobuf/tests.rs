@@ -198,3 +198,12 @@ fn nested_errors_count_from_the_outermost_message() {
         "protobuf: byte 3: a string that is not UTF-8"
     );
 }
+
+#[test]
+fn bytes_of_every_length_are_copied() {
+    let source: Vec<u8> = (0..100).collect();
+    for length in 0..=source.len() {
+        let bytes = written(length, |sink| sink.put(&source[..length]));
+        assert_eq!(bytes, &source[..length]);
+    }
+}

@@ -22,7 +22,11 @@ pub enum WireType {
 /// The bytes of `value` as a varint, 1 to 10.
 #[inline]
 pub const fn varint_len(value: u64) -> usize {
-    let bits = 64 - (value | 1).leading_zeros() as usize;
+    // Nearly all are of one byte.
+    if value < 0x80 {
+        return 1;
+    }
+    let bits = 64 - value.leading_zeros() as usize;
     bits.div_ceil(7)
 }
 
@@ -142,13 +146,6 @@ pub trait Sink {
     /// Takes a `fixed64` field.
     #[inline]
     fn fixed64(&mut self, field: u32, value: u64) {
-        if field < 16 {
-            // Tag and value at once: a copy of a length that the compiler knows.
-            let mut both = [0; 9];
-            both[0] = (field << 3) as u8 | WireType::Fixed64 as u8;
-            both[1..].copy_from_slice(&value.to_le_bytes());
-            return self.put(&both);
-        }
         self.tag(field, WireType::Fixed64);
         self.put(&value.to_le_bytes());
     }
@@ -231,6 +228,11 @@ impl<T: Sink + ?Sized> Sink for &mut T {
     #[inline]
     fn varint(&mut self, value: u64) {
         (**self).varint(value);
+    }
+
+    #[inline]
+    fn fixed64(&mut self, field: u32, value: u64) {
+        (**self).fixed64(field, value);
     }
 }
 
