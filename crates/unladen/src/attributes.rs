@@ -6,19 +6,19 @@
 //! last of them is taken. Values are text: the number 200 and the text "200" are one set, since an
 //! exposition could not tell them apart; which of the two it was first is what OTLP is told.
 
+use std::borrow::Cow;
 use std::fmt;
-use std::hash::{BuildHasher, Hasher};
-use std::sync::{Arc, LazyLock};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::LazyLock;
 
-use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use parking_lot::Mutex;
-use wire::exposition::writer::StoredLabels;
-
-static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::default);
+use triomphe::ThinArc;
+use wire::exposition::writer::{LabelsRef, escape_into};
 
 /// What type a value had before it became text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[repr(u8)]
 pub enum ValueType {
     /// A text.
     #[default]
@@ -31,6 +31,16 @@ pub enum ValueType {
     Float,
     /// Several values, as JSON.
     Array,
+}
+
+impl ValueType {
+    const ALL: [ValueType; 5] = [
+        ValueType::Text,
+        ValueType::Boolean,
+        ValueType::Integer,
+        ValueType::Float,
+        ValueType::Array,
+    ];
 }
 
 /// One attribute on its way into a set.
@@ -66,33 +76,125 @@ pub(crate) trait Given<'a>:
 
 impl<'a, G: Iterator<Item = Attribute<'a>> + Clone + ExactSizeIterator> Given<'a> for G {}
 
-/// The hash of a set, whatever the order of what is given. *Steady.*
+/// What is looked for: the hash of a set, whatever the order, and those of its attributes.
+#[derive(Clone, Copy)]
+pub(crate) struct Hashes {
+    pub(crate) set: u64,
+    /// In the order given, of the first ones.
+    each: [u64; Hashes::KEPT],
+}
+
+impl Hashes {
+    /// Attributes whose hash is kept for the comparison; the others are hashed again.
+    const KEPT: usize = 8;
+
+    fn get(&self, index: usize, attribute: &Attribute<'_>) -> u64 {
+        match self.each.get(index) {
+            Some(&hash) => hash,
+            None => hash_of(attribute),
+        }
+    }
+}
+
+/// Hashes what is given. *Steady.*
 #[inline]
-pub(crate) fn hash<'a>(given: impl Given<'a>) -> u64 {
-    let hasher = &*HASHER;
-    given.fold(0, |sum: u64, attribute| {
-        let mut state = hasher.build_hasher();
-        state.write(attribute.name.as_bytes());
-        state.write(attribute.value.as_bytes());
-        // Where the name ends and the value begins tells "ab","c" from "a","bc".
-        state.write_usize(attribute.name.len());
-        sum.wrapping_add(state.finish())
-    })
+pub(crate) fn hash<'a>(given: impl Given<'a>) -> Hashes {
+    let mut hashes = Hashes { set: 0, each: [0; Hashes::KEPT] };
+    for (index, attribute) in given.enumerate() {
+        let hash = hash_of(&attribute);
+        if let Some(place) = hashes.each.get_mut(index) {
+            *place = hash;
+        }
+        // A sum does not depend on the order.
+        hashes.set = hashes.set.wrapping_add(hash);
+    }
+    hashes
+}
+
+/// Unknown to whoever chooses attributes, so that nobody can have all of them collide.
+static SECRETS: LazyLock<[u64; 4]> = LazyLock::new(|| {
+    let state = RandomState::new();
+    std::array::from_fn(|index| state.hash_one(index))
+});
+
+/// Folds two words into one by a multiplication of 128 bits, as wyhash does.
+#[inline]
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    product as u64 ^ (product >> 64) as u64
+}
+
+/// The hash of a name and a value. Both are short, so two words of each are most of the time all.
+#[inline]
+fn hash_of(attribute: &Attribute<'_>) -> u64 {
+    let secrets = &*SECRETS;
+    let (name, value) = (attribute.name.as_bytes(), attribute.value.as_bytes());
+    let (n0, n1) = words(name);
+    let (v0, v1) = words(value);
+    let mut hash = fold(n0 ^ secrets[0], n1 ^ secrets[1]);
+    if name.len() > 16 || value.len() > 16 {
+        hash = hash_long(hash, name, value);
+    }
+    // The lengths tell "ab","c" from "a","bc", and a text from one with zeros behind it.
+    let lengths = (name.len() as u64) << 32 ^ value.len() as u64;
+    fold(v0 ^ secrets[2], v1 ^ secrets[3] ^ hash) ^ fold(lengths ^ secrets[1], hash ^ secrets[2])
+}
+
+/// What lies between the first and the last words of long ones.
+#[cold]
+fn hash_long(mut hash: u64, name: &[u8], value: &[u8]) -> u64 {
+    for text in [name, value] {
+        for block in text.chunks(16) {
+            let (low, high) = words(block);
+            hash = fold(low ^ hash, high ^ SECRETS[3]);
+        }
+    }
+    hash
+}
+
+/// The first and the last eight bytes, which overlap in a short text; all of one of up to 16.
+#[inline]
+fn words(text: &[u8]) -> (u64, u64) {
+    let length = text.len();
+    if length >= 8 {
+        (u64::from_le_bytes(word(text, 0)), u64::from_le_bytes(word(text, length - 8)))
+    } else if length >= 4 {
+        let half = |at| u64::from(u32::from_le_bytes(word(text, at)));
+        (half(0), half(length - 4))
+    } else if length > 0 {
+        let byte = |at: usize| u64::from(text[at]);
+        (byte(0) | byte(length / 2) << 8, byte(length - 1))
+    } else {
+        (0, 0)
+    }
+}
+
+#[inline]
+fn word<const N: usize>(text: &[u8], at: usize) -> [u8; N] {
+    text[at..at + N].try_into().expect("a slice of N bytes")
 }
 
 /// A stored set: sorted by name, each name once. Cloning gives another reference to the same set.
+///
+/// One allocation, in which the text comes first, because that is what every exposition copies:
+/// ```text
+/// references, hash, lengths | a="b",c="d" | a part for each attribute, little-endian
+/// ```
 #[derive(Clone)]
-pub struct Attributes(Arc<Set>);
+pub struct Attributes(ThinArc<Header, u8>);
 
-struct Set {
+#[derive(Clone, Copy)]
+struct Header {
     hash: u64,
-    labels: StoredLabels,
-    parts: Box<[Part]>,
+    text: u32,
+    parts: u16,
+    is_legacy: bool,
 }
 
 /// Where an attribute stands in the stored text.
 #[derive(Clone, Copy)]
 struct Part {
+    hash: u64,
     name: u32,
     name_length: u32,
     value: u32,
@@ -101,6 +203,9 @@ struct Part {
     /// Whether the text of name or value is not what it stands for.
     is_escaped: bool,
 }
+
+/// The attributes a set may have; more are left out.
+const MOST: usize = u16::MAX as usize;
 
 impl Attributes {
     fn new<'a>(given: impl Given<'a>) -> Self {
@@ -111,68 +216,88 @@ impl Attributes {
                 Err(at) => sorted.insert(at, attribute),
             }
         }
-        let labels = StoredLabels::new(sorted.iter().map(|a| (a.name, a.value)));
-        let hash = hash(sorted.iter().copied());
-        let mut parts = Vec::with_capacity(sorted.len());
+        sorted.truncate(MOST);
+        let mut text = String::new();
+        let is_legacy = escape_into(sorted.iter().map(|a| (a.name, a.value)), &mut text);
+        let header = Header {
+            hash: hash(sorted.iter().copied()).set,
+            text: u32::try_from(text.len()).expect("less than 4 GiB of attributes"),
+            parts: sorted.len() as u16,
+            is_legacy,
+        };
+        let mut bytes = Vec::with_capacity(text.len() + sorted.len() * Part::SIZE);
+        bytes.extend_from_slice(text.as_bytes());
         let mut at = 0;
         for attribute in &sorted {
-            let part = Part::find(labels.as_str(), at, attribute);
+            let part = Part::find(&text, at, attribute);
             at = (part.value + part.value_length) as usize + 2;
-            parts.push(part);
+            part.write(&mut bytes);
         }
-        Attributes(Arc::new(Set { hash, labels, parts: parts.into_boxed_slice() }))
+        Attributes(ThinArc::from_header_and_slice(header, &bytes))
     }
 
+    #[inline]
     pub(crate) fn hash(&self) -> u64 {
-        self.0.hash
+        self.0.header.header.hash
     }
 
     /// The set in the form in which it is written.
-    pub fn labels(&self) -> &StoredLabels {
-        &self.0.labels
+    #[inline]
+    pub fn labels(&self) -> LabelsRef<'_> {
+        LabelsRef::from_bytes(self.text(), self.0.header.header.is_legacy)
+    }
+
+    #[inline]
+    fn text(&self) -> &[u8] {
+        &self.0.slice[..self.0.header.header.text as usize]
+    }
+
+    #[inline]
+    fn part(&self, index: usize) -> Part {
+        Part::read(&self.0.slice[self.0.header.header.text as usize + index * Part::SIZE..])
     }
 
     /// How many attributes there are.
     pub fn len(&self) -> usize {
-        self.0.parts.len()
+        usize::from(self.0.header.header.parts)
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.parts.is_empty()
+        self.len() == 0
     }
 
     /// Whether both are the same stored set.
     #[inline]
     pub(crate) fn is(&self, other: &Attributes) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        self.0.as_ptr() == other.0.as_ptr()
     }
 
     /// Whether this is the set of what is given, in any order. *Steady.*
     #[inline]
-    pub(crate) fn is_set_of<'a>(&self, given: impl Given<'a>) -> bool {
-        let parts = &*self.0.parts;
-        if given.len() != parts.len() {
+    pub(crate) fn is_set_of<'a>(&self, hashes: &Hashes, given: impl Given<'a>) -> bool {
+        let count = self.len();
+        if self.hash() != hashes.set || given.len() != count {
             return false;
         }
         // Most callers give the same order each time, and most of these the sorted one: look at the
         // place that comes next, and only then at the others.
-        let text = self.0.labels.as_str();
         let mut next = 0;
         let mut seen = 0u64;
-        for attribute in given {
-            let in_order = next < parts.len() && parts[next].is(text, &attribute);
-            let at = if in_order {
+        for (index, attribute) in given.enumerate() {
+            let hash = hashes.get(index, &attribute);
+            let is_next = next < count && self.part(next).hash == hash;
+            let at = if is_next {
                 next
             } else {
-                match parts.iter().position(|part| part.is(text, &attribute)) {
+                match (0..count).find(|&at| self.part(at).hash == hash) {
                     Some(at) => at,
                     None => return false,
                 }
             };
             // What is given twice stands for another part than itself.
             let bit = 1u64 << (at % 64);
-            if seen & bit != 0 && parts.len() <= 64 {
+            if (seen & bit != 0 && count <= 64) || !self.part(at).is(self.text(), &attribute) {
                 return false;
             }
             seen |= bit;
@@ -181,37 +306,47 @@ impl Attributes {
         true
     }
 
+    /// Whether this is the set of what is given, sorted by name: without hashing. *Steady.*
+    #[inline]
+    pub(crate) fn is_list_of<'a>(&self, given: impl Given<'a>) -> bool {
+        given.len() == self.len()
+            && given.enumerate().all(|(at, attribute)| self.part(at).is(self.text(), &attribute))
+    }
+
     /// Names and values as they were given, sorted by name. Allocates for those that had to be escaped.
     pub fn iter(
         &self,
-    ) -> impl Iterator<Item = (std::borrow::Cow<'_, str>, std::borrow::Cow<'_, str>, ValueType)> + Clone
-    {
-        let text = self.0.labels.as_str();
-        self.0.parts.iter().map(move |part| {
-            let (name, value) = (part.name(text), part.value(text));
-            if part.is_escaped {
-                (unescaped(name).into(), unescaped(value).into(), part.value_type)
-            } else {
-                (name.into(), value.into(), part.value_type)
+    ) -> impl ExactSizeIterator<Item = (Cow<'_, str>, Cow<'_, str>, ValueType)> + Clone {
+        (0..self.len()).map(|index| {
+            let part = self.part(index);
+            let (name, value) = (part.name(self.text()), part.value(self.text()));
+            match part.is_escaped {
+                true => (unescaped(name), unescaped(value), part.value_type),
+                false => {
+                    let text =
+                        |bytes| Cow::Borrowed(std::str::from_utf8(bytes).unwrap_or_default());
+                    (text(name), text(value), part.value_type)
+                }
             }
         })
     }
 
     /// The bytes on the heap.
     pub fn memory_usage(&self) -> usize {
-        size_of::<Set>() + 16 + self.0.labels.memory_usage() + size_of_val(&*self.0.parts)
+        // The references and the length, too.
+        16 + size_of::<Header>() + self.0.slice.len()
     }
 }
 
 impl fmt::Debug for Attributes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{{{}}}", self.0.labels.as_str())
+        write!(f, "{{{}}}", self.labels().as_str())
     }
 }
 
 impl PartialEq for Attributes {
     fn eq(&self, other: &Self) -> bool {
-        self.is(other) || self.0.labels == other.0.labels
+        self.is(other) || self.text() == other.text()
     }
 }
 
@@ -238,6 +373,7 @@ impl Part {
         let value = equals + 2;
         let value_end = end_of_quoted(value);
         Part {
+            hash: hash_of(attribute),
             name: name as u32,
             name_length: (name_end - name) as u32,
             value: value as u32,
@@ -248,28 +384,51 @@ impl Part {
         }
     }
 
-    fn name<'t>(&self, text: &'t str) -> &'t str {
+    /// Bytes in a set: hash, place and length of the name, of the value, type and whether it is escaped.
+    const SIZE: usize = 8 + 4 * 4 + 2;
+
+    fn write(&self, to: &mut Vec<u8>) {
+        to.extend_from_slice(&self.hash.to_le_bytes());
+        for number in [self.name, self.name_length, self.value, self.value_length] {
+            to.extend_from_slice(&number.to_le_bytes());
+        }
+        to.push(self.value_type as u8);
+        to.push(u8::from(self.is_escaped));
+    }
+
+    #[inline]
+    fn read(from: &[u8]) -> Part {
+        let from: &[u8; Part::SIZE] = from[..Part::SIZE].try_into().expect("a slice of this size");
+        let number = |at| u32::from_le_bytes(word(from, at));
+        Part {
+            hash: u64::from_le_bytes(word(from, 0)),
+            name: number(8),
+            name_length: number(12),
+            value: number(16),
+            value_length: number(20),
+            value_type: ValueType::ALL[usize::from(from[24]) % ValueType::ALL.len()],
+            is_escaped: from[25] != 0,
+        }
+    }
+
+    #[inline]
+    fn name<'t>(&self, text: &'t [u8]) -> &'t [u8] {
         &text[self.name as usize..][..self.name_length as usize]
     }
 
-    fn value<'t>(&self, text: &'t str) -> &'t str {
+    #[inline]
+    fn value<'t>(&self, text: &'t [u8]) -> &'t [u8] {
         &text[self.value as usize..][..self.value_length as usize]
     }
 
     #[inline]
-    fn is(&self, text: &str, attribute: &Attribute<'_>) -> bool {
+    fn is(&self, text: &[u8], attribute: &Attribute<'_>) -> bool {
+        let (name, value) = (self.name(text), self.value(text));
         if self.is_escaped {
-            return is_escape_of(self.name(text), attribute.name)
-                && is_escape_of(self.value(text), attribute.value);
+            return unescaped_bytes(name).eq(attribute.name.bytes())
+                && unescaped_bytes(value).eq(attribute.value.bytes());
         }
-        let bytes = text.as_bytes();
-        is_same(
-            &bytes[self.value as usize..][..self.value_length as usize],
-            attribute.value.as_bytes(),
-        ) && is_same(
-            &bytes[self.name as usize..][..self.name_length as usize],
-            attribute.name.as_bytes(),
-        )
+        is_same(value, attribute.value.as_bytes()) && is_same(name, attribute.name.as_bytes())
     }
 }
 
@@ -277,9 +436,6 @@ impl Part {
 /// overlapping words, which is a third of the time of a call.
 #[inline]
 fn is_same(one: &[u8], other: &[u8]) -> bool {
-    fn word<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-        bytes[at..at + N].try_into().expect("a slice of N bytes")
-    }
     let length = one.len();
     if length != other.len() {
         return false;
@@ -303,10 +459,6 @@ fn is_same(one: &[u8], other: &[u8]) -> bool {
     }
 }
 
-fn is_escape_of(escaped: &str, plain: &str) -> bool {
-    unescaped_bytes(escaped.as_bytes()).eq(plain.bytes())
-}
-
 fn unescaped_bytes(escaped: &[u8]) -> impl Iterator<Item = u8> + '_ {
     let mut bytes = escaped.iter().copied();
     std::iter::from_fn(move || match bytes.next()? {
@@ -318,8 +470,9 @@ fn unescaped_bytes(escaped: &[u8]) -> impl Iterator<Item = u8> + '_ {
     })
 }
 
-fn unescaped(escaped: &str) -> String {
-    String::from_utf8_lossy(&unescaped_bytes(escaped.as_bytes()).collect::<Vec<u8>>()).into_owned()
+fn unescaped(escaped: &[u8]) -> Cow<'_, str> {
+    let plain: Vec<u8> = unescaped_bytes(escaped).collect();
+    Cow::Owned(String::from_utf8_lossy(&plain).into_owned())
 }
 
 /// Where sets are stored once. A set that nobody else refers to any more goes when the table has doubled
@@ -338,9 +491,10 @@ const SWEEP_AT_LEAST: usize = 1024;
 
 impl Sets {
     /// The set of what is given. *Growth*: a known one is found under a lock without allocating.
-    pub(crate) fn get<'a>(&self, hash: u64, given: impl Given<'a>) -> Attributes {
+    pub(crate) fn get<'a>(&self, hashes: &Hashes, given: impl Given<'a>) -> Attributes {
         let mut known = self.0.lock();
-        if let Some(set) = known.table.find(hash, |set| set.is_set_of(given.clone())) {
+        let is_it = |set: &Attributes| set.is_set_of(hashes, given.clone());
+        if let Some(set) = known.table.find(hashes.set, is_it) {
             return set.clone();
         }
         let new = Attributes::new(given);
@@ -349,7 +503,7 @@ impl Sets {
             return set.clone();
         }
         if known.table.len() >= known.sweep_at.max(SWEEP_AT_LEAST) {
-            known.table.retain(|set| Arc::strong_count(&set.0) > 1);
+            known.table.retain(|set| ThinArc::strong_count(&set.0) > 1);
             known.sweep_at = 2 * known.table.len();
         }
         known.table.insert_unique(new.hash(), new.clone(), Attributes::hash);
@@ -376,7 +530,7 @@ mod tests {
 
     fn get(sets: &Sets, pairs: &[(&str, &str)]) -> Attributes {
         let given = pairs.iter().map(Attribute::from);
-        sets.get(hash(given.clone()), given)
+        sets.get(&hash(given.clone()), given)
     }
 
     #[test]

@@ -58,10 +58,10 @@ impl Rows<'_> {
                 {
                     while row < segment.len() {
                         if let Some(set) = self.series(segment, row, &sets[row])
-                            && samples.wants(set.labels().borrow())
+                            && samples.wants(set.labels())
                         {
                             let writer = samples.writer();
-                            let mut bound = lines * writer.line_bound(set.labels().borrow());
+                            let mut bound = lines * writer.line_bound(set.labels());
                             if segment.known_exemplars().is_some() {
                                 bound +=
                                     lines * (writer.line_bound(LabelsRef::EMPTY) + Kept::LENGTH);
@@ -107,7 +107,7 @@ impl Rows<'_> {
         set: &Attributes,
         writer: &mut Writer<'_>,
     ) {
-        let labels = LabelSet::Stored(set.labels().borrow());
+        let labels = LabelSet::Stored(set.labels());
         match &segment.shape {
             Shape::Unsigned | Shape::Signed | Shape::Float => {
                 let value = shape::number(segment, row).into();
@@ -216,7 +216,7 @@ pub(crate) fn write_column(
         let observed = column.get(at);
         let created_ms = has_created.then(|| clock.to_ms(observed.created));
         let extra = Extra { timestamp_ms: None, created_ms, exemplar: None };
-        samples.number(LabelSet::Stored(observed.set.labels().borrow()), observed.value, &extra);
+        samples.number(LabelSet::Stored(observed.set.labels()), observed.value, &extra);
     }
 }
 

@@ -237,7 +237,7 @@ impl<'o> OpenObserver<'o> {
             return self.observe_unexpected(value, kept.into_iter());
         }
         let next = self.column.next;
-        if self.column.sets.get(next).is_some_and(|set| set.is_set_of(given.clone())) {
+        if self.column.sets.get(next).is_some_and(|set| set.is_list_of(given.clone())) {
             return self.column.put(next, value);
         }
         self.observe_unexpected(value, given);
@@ -245,14 +245,15 @@ impl<'o> OpenObserver<'o> {
 
     #[inline(never)]
     fn observe_unexpected<'a>(&mut self, value: Number, given: impl Given<'a>) {
-        let hash = attributes::hash(given.clone());
+        let hashes = attributes::hash(given.clone());
+        let is_it = |set: &Attributes| set.is_set_of(&hashes, given.clone());
+        let next = self.column.next;
+        if !self.is_filtered() && self.column.sets.get(next).is_some_and(is_it) {
+            // Where it was expected, but not sorted by name.
+            return self.column.put(next, value);
+        }
         let sets = self.sets;
-        self.observe_at(
-            value,
-            || sets.get(hash, given.clone()),
-            hash,
-            |set| set.is_set_of(given.clone()),
-        );
+        self.observe_at(value, || sets.get(&hashes, given.clone()), hashes.set, is_it);
     }
 
     fn observe_at(
@@ -297,7 +298,7 @@ impl<'o> OpenObserver<'o> {
             Some(at) => at,
             None => {
                 let given = [OVERFLOW].into_iter().map(Attribute::from);
-                let set = self.sets.get(attributes::hash(given.clone()), given);
+                let set = self.sets.get(&attributes::hash(given.clone()), given);
                 let at = column.push(set, self.now);
                 column.overflow = Some(at);
                 at

@@ -21,7 +21,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use hashbrown::HashTable;
 use parking_lot::RwLock;
 
-use crate::attributes::{self, Attribute, Attributes, Given, Sets};
+use crate::attributes::{self, Attribute, Attributes, Given, Hashes, Sets};
 use crate::clock::Clock;
 use crate::described::Described;
 use crate::segment::{Row, Segment, State};
@@ -129,11 +129,11 @@ impl Core {
     }
 
     fn with_kept<'a>(&self, given: impl Given<'a>) -> Row {
-        let hash = attributes::hash(given.clone());
-        if let Some((row, _)) = self.find(hash, given.clone()) {
+        let hashes = attributes::hash(given.clone());
+        if let Some((row, _)) = self.find(&hashes, given.clone()) {
             return row;
         }
-        self.with_set(&self.shared.sets.get(hash, given))
+        self.with_set(&self.shared.sets.get(&hashes, given))
     }
 
     /// As [`with`](Core::with), of a stored set.
@@ -146,10 +146,10 @@ impl Core {
     }
 
     /// The live series with these attributes.
-    fn find<'a>(&self, hash: u64, given: impl Given<'a>) -> Option<(Row, Attributes)> {
+    fn find<'a>(&self, hashes: &Hashes, given: impl Given<'a>) -> Option<(Row, Attributes)> {
         let table = self.table.read();
-        let is_it = |set: &Attributes| set.is_set_of(given.clone());
-        let (at, row) = self.place(table.find(hash, self.rows_shift, is_it)?);
+        let is_it = |set: &Attributes| set.is_set_of(hashes, given.clone());
+        let (at, row) = self.place(table.find(hashes.set, self.rows_shift, is_it)?);
         let segment = &table.segments[at];
         let set = table.sets[at][row].clone()?;
         (segment.state(row) == State::Live).then(|| (Row::hold(segment, row), set))
@@ -240,7 +240,7 @@ impl Core {
     pub(crate) fn overflow(&self) -> Row {
         let overflow = self.overflow.get_or_init(|| {
             let given = [OVERFLOW].into_iter().map(Attribute::from);
-            let set = self.shared.sets.get(attributes::hash(given.clone()), given);
+            let set = self.shared.sets.get(&attributes::hash(given.clone()), given);
             let mut table = self.table.write();
             let now = self.shared.clock.now();
             let row = self.take_row(&mut table, &set);
@@ -262,16 +262,16 @@ impl Core {
         if self.described.keep.is_some() {
             return self.use_kept(given, &write);
         }
-        let hash = attributes::hash(given.clone());
+        let hashes = attributes::hash(given.clone());
         let is_done = CACHE
             .try_with(|cache| {
                 let cache = cache.borrow();
-                let known = cache.find(self.id, hash)?;
-                known.set.is_set_of(given.clone()).then(|| write(&known.row))
+                let known = cache.find(self.id, hashes.set)?;
+                known.set.is_set_of(&hashes, given.clone()).then(|| write(&known.row))
             })
             .is_ok_and(|done| done.is_some());
         if !is_done {
-            self.use_uncached(hash, given, &write);
+            self.use_uncached(&hashes, given, &write);
         }
     }
 
@@ -293,17 +293,16 @@ impl Core {
             count += 1;
         }
         let kept = few.get(..count).unwrap_or(&many).iter().copied();
-        let hash = attributes::hash(kept.clone());
-        self.use_uncached(hash, kept, write);
+        self.use_uncached(&attributes::hash(kept.clone()), kept, write);
     }
 
     #[inline(never)]
-    fn use_uncached<'a>(&self, hash: u64, given: impl Given<'a>, write: &dyn Fn(&Row)) {
-        let (row, set) = match self.find(hash, given.clone()) {
+    fn use_uncached<'a>(&self, hashes: &Hashes, given: impl Given<'a>, write: &dyn Fn(&Row)) {
+        let (row, set) = match self.find(hashes, given.clone()) {
             Some(found) => found,
             None if self.is_full.load(Relaxed) => return write(&self.overflow()),
             None => {
-                let set = self.shared.sets.get(hash, given.clone());
+                let set = self.shared.sets.get(hashes, given.clone());
                 match self.find_room(&set) {
                     Some(row) => (row, set),
                     None => return write(&self.overflow()),
@@ -312,7 +311,7 @@ impl Core {
         };
         write(&row);
         // A thread that is ending has no cache any more.
-        let known = Known { family: self.id, hash, row, set };
+        let known = Known { family: self.id, row, set };
         let _ = CACHE.try_with(|cache| cache.borrow_mut().insert(known));
     }
 
@@ -320,10 +319,10 @@ impl Core {
     pub(crate) fn remove<'a>(&self, given: impl Given<'a>) -> bool {
         let kept: Vec<_> = given.filter(|a| self.described.keeps(a.name)).collect();
         let given = kept.iter().copied();
-        let hash = attributes::hash(given.clone());
+        let hashes = attributes::hash(given.clone());
         let mut table = self.table.write();
-        let is_it = |set: &Attributes| set.is_set_of(given.clone());
-        let Some(row) = table.find(hash, self.rows_shift, is_it) else { return false };
+        let is_it = |set: &Attributes| set.is_set_of(&hashes, given.clone());
+        let Some(row) = table.find(hashes.set, self.rows_shift, is_it) else { return false };
         let (segment, place) = self.place(row);
         if table.segments[segment].state(place) != State::Live {
             return false;
@@ -437,7 +436,6 @@ fn place_of(row: u32, shift: u32) -> (usize, usize) {
 /// What a thread used lately without a handle of its own.
 struct Known {
     family: u64,
-    hash: u64,
     row: Row,
     set: Attributes,
 }
@@ -460,7 +458,7 @@ impl Cache {
     #[inline]
     fn find(&self, family: u64, hash: u64) -> Option<&Known> {
         let known = self.places.get(self.place(family, hash))?.as_ref()?;
-        (known.hash == hash && known.family == family).then_some(known)
+        (known.family == family).then_some(known)
     }
 
     #[inline]
@@ -477,11 +475,11 @@ impl Cache {
             self.places.resize_with(larger, || None);
             self.evicted = 0;
             for known in old.into_iter().flatten() {
-                let place = self.place(known.family, known.hash);
+                let place = self.place(known.family, known.set.hash());
                 self.places[place] = Some(known);
             }
         }
-        let place = self.place(known.family, known.hash);
+        let place = self.place(known.family, known.set.hash());
         self.evicted += usize::from(self.places[place].replace(known).is_some());
     }
 }

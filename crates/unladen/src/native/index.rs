@@ -51,6 +51,7 @@ const fn slices() -> [u64; SLICES] {
 
 /// The index in schema 8 of any number but zero, infinities and NaN. *Steady*.
 #[inline]
+#[allow(dead_code, reason = "its bench asks")]
 pub(crate) fn index_of(value: f64) -> i32 {
     index(value.to_bits() & MAGNITUDE)
 }

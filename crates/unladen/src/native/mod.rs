@@ -77,8 +77,9 @@ use std::fmt;
 
 pub(crate) use cell::record;
 pub(crate) use explicit::bucket;
+#[allow(unused_imports, reason = "its bench asks")]
 pub(crate) use index::index_of;
-pub(crate) use snapshot::{Buckets, Busy, Snapshot};
+pub(crate) use snapshot::{Buckets, Snapshot};
 
 /// The finest schema: 256 buckets for each power of two.
 pub(crate) const FINEST: i8 = 8;

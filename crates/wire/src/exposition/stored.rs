@@ -6,23 +6,36 @@ use super::name::{Escaping, is_legacy};
 /// Labels in the form in which they are written, lent: to be copied and not looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct LabelsRef<'a> {
-    text: &'a str,
+    /// UTF-8, but kept as bytes: whoever keeps it in memory of its own can lend it without a check.
+    text: &'a [u8],
     /// Whether every name is in the legacy alphabet, so that no scheme respells it.
     legacy: bool,
 }
 
 impl<'a> LabelsRef<'a> {
     /// No labels.
-    pub const EMPTY: LabelsRef<'static> = LabelsRef { text: "", legacy: true };
+    pub const EMPTY: LabelsRef<'static> = LabelsRef { text: b"", legacy: true };
 
     /// Lends what [`escape_into`] wrote: its text, and what it gave. Any other text ends up in the body
     /// as it is, and spoils it.
     pub const fn new(text: &'a str, legacy: bool) -> Self {
+        LabelsRef { text: text.as_bytes(), legacy }
+    }
+
+    /// The same of the text's bytes. Where they are not UTF-8, there are no names and values in them.
+    #[inline]
+    pub const fn from_bytes(text: &'a [u8], legacy: bool) -> Self {
         LabelsRef { text, legacy }
     }
 
-    /// `a="b",c="d"`.
-    pub const fn as_str(&self) -> &'a str {
+    /// `a="b",c="d"`, checked to be UTF-8.
+    pub fn as_str(&self) -> &'a str {
+        std::str::from_utf8(self.text).unwrap_or_default()
+    }
+
+    /// The bytes of the same: one copy writes them.
+    #[inline]
+    pub const fn as_bytes(&self) -> &'a [u8] {
         self.text
     }
 
@@ -37,8 +50,8 @@ impl<'a> LabelsRef<'a> {
     }
 
     /// Names and values, in the order in which they stand. *Steady.*
-    pub const fn iter(&self) -> StoredIter<'a> {
-        StoredIter { rest: self.text }
+    pub fn iter(&self) -> StoredIter<'a> {
+        StoredIter { rest: self.as_str() }
     }
 
     /// Whether they may be copied as they are where names are spelt by `escaping`.
@@ -114,7 +127,7 @@ impl StoredLabels {
 
     /// The same, lent.
     pub const fn borrow(&self) -> LabelsRef<'_> {
-        LabelsRef { text: &self.text, legacy: self.legacy }
+        LabelsRef { text: self.text.as_bytes(), legacy: self.legacy }
     }
 
     /// `a="b",c="d"`.

@@ -230,7 +230,7 @@ impl<'s> Writer<'s> {
         // A respelt name takes at most four times its bytes, beside three in front, and a label of a
         // message at most as many bytes more as its shortest line has.
         let factor = if labels.is_direct(self.negotiated.escaping) { 2 } else { 5 };
-        factor * labels.as_str().len()
+        factor * labels.as_bytes().len()
     }
 
     /// Hands what is written so far to the sink.
@@ -311,7 +311,7 @@ impl<'s> Writer<'s> {
         }
         let format = self.negotiated.format;
         let head = heads.labelled(Suffix::Own, false);
-        let text = labels.as_str().as_bytes();
+        let text = labels.as_bytes();
         let Some(room) = self.out.free(head.len() + text.len() + 3 + SHORT) else { return false };
         let (to, room) = room.split_at_mut(head.len());
         to.copy_from_slice(head);
