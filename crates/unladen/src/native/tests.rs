@@ -383,7 +383,7 @@ fn a_suspended_writer_is_waited_for_so_long_and_no_longer() {
     let mut snapshot = Snapshot::new();
     // Within a change of layout there is nothing to be had.
     cell[SEQUENCE].store(even + 1, Relaxed);
-    assert_eq!(snapshot.read(&shape, &cell), Err(Busy));
+    assert_eq!(snapshot.read(&shape, &cell), Err(super::snapshot::Busy));
     // Within an observation there is.
     cell[SEQUENCE].store(even + (1 << 24), Relaxed);
     assert_eq!(snapshot.read(&shape, &cell), Ok(()));
