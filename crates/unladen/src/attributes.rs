@@ -277,7 +277,10 @@ impl Attributes {
     #[inline]
     pub(crate) fn is_set_of<'a>(&self, hashes: &Hashes, given: impl Given<'a>) -> bool {
         let count = self.len();
-        if self.hash() != hashes.set || given.len() != count {
+        if given.len() != count {
+            return given.len() > count && self.is_set_of_repeated(given);
+        }
+        if self.hash() != hashes.set {
             return false;
         }
         // Most callers give the same order each time, and most of these the sorted one: look at the
@@ -311,6 +314,22 @@ impl Attributes {
     pub(crate) fn is_list_of<'a>(&self, given: impl Given<'a>) -> bool {
         given.len() == self.len()
             && given.enumerate().all(|(at, attribute)| self.part(at).is(self.text(), &attribute))
+    }
+
+    /// Whether this is the set of what is given where a name stands more than once: the last one counts.
+    #[cold]
+    fn is_set_of_repeated<'a>(&self, given: impl Given<'a>) -> bool {
+        let mut names = 0;
+        for (at, attribute) in given.clone().enumerate() {
+            if given.clone().skip(at + 1).any(|later| later.name == attribute.name) {
+                continue;
+            }
+            if !(0..self.len()).any(|part| self.part(part).is(self.text(), &attribute)) {
+                return false;
+            }
+            names += 1;
+        }
+        names == self.len()
     }
 
     /// Names and values as they were given, sorted by name. Allocates for those that had to be escaped.
@@ -545,6 +564,15 @@ mod tests {
         ] {
             assert!(get(&sets, same).is(&set), "{same:?}");
         }
+        let repeated = |pairs: &[(&str, &str)]| {
+            set.is_set_of(
+                &hash(pairs.iter().map(Attribute::from)),
+                pairs.iter().map(Attribute::from),
+            )
+        };
+        assert!(repeated(&[("a", "0"), ("c.d", "x\"y\n\\z"), ("b", "2"), ("a", "1")]));
+        assert!(!repeated(&[("a", "1"), ("c.d", "x\"y\n\\z"), ("b", "2"), ("a", "0")]));
+        assert!(!repeated(&[("a", "1"), ("a", "1"), ("b", "2"), ("a", "1")]));
         for other in [
             [("a", "1"), ("b", "2")].as_slice(),
             &[("a", "1"), ("b", "2"), ("c.d", "x")],

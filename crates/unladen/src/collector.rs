@@ -134,6 +134,11 @@ impl<'w, 's> FamilyWriter<'w, 's> {
         Samples { writer: self.writer, wanted: self.wanted, is_open }
     }
 
+    /// See [`Writer::set_legacy_names`].
+    pub(crate) fn set_legacy_names(&mut self, wanted: bool) {
+        self.writer.set_legacy_names(wanted);
+    }
+
     pub(crate) fn refused(&self) -> u64 {
         self.refused
     }

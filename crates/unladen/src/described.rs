@@ -1,7 +1,7 @@
 //! What a family is called and what it measures, checked once.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use wire::exposition::Kind;
@@ -9,6 +9,7 @@ use wire::exposition::writer;
 
 use crate::error::{Error, ErrorKind};
 use crate::resource::Scope;
+use crate::translate::Translation;
 use crate::view::View;
 
 /// How many series a family has at most unless its [`Spec`] says otherwise.
@@ -85,6 +86,27 @@ impl<'a> From<(&'a str, &'a str)> for Spec<'a> {
 pub(crate) struct Original {
     pub(crate) name: String,
     pub(crate) unit: String,
+    pub(crate) translation: Translation,
+    /// What keeps the exposition's name from being another family's; empty where nothing has to.
+    pub(crate) apart: String,
+}
+
+impl Original {
+    /// The name and unit in an exposition.
+    pub(crate) fn translated(&self, role: Role) -> (String, String) {
+        if self.apart.is_empty() {
+            return self.translation.apply(&self.name, &self.unit, role);
+        }
+        self.translation.apply(&format!("{}_{}", self.name, self.apart), &self.unit, role)
+    }
+}
+
+/// What is said about a family after it was registered.
+#[derive(Clone, Debug)]
+pub(crate) struct Later {
+    pub(crate) help: String,
+    /// As OTLP has it.
+    pub(crate) unit: String,
 }
 
 /// A [`Spec`] that was found good, and what it is of.
@@ -100,6 +122,9 @@ pub(crate) struct Described {
     pub(crate) idle: Option<Duration>,
     pub(crate) scope: Arc<Scope>,
     pub(crate) original: Option<Original>,
+    pub(crate) later: OnceLock<Later>,
+    /// Whether names of labels are respelt even for who could read them.
+    pub(crate) is_spelt_legacy: bool,
     /// The attributes that stay, where a view says so.
     pub(crate) keep: Option<Box<[String]>>,
     pub(crate) is_dropped: bool,
@@ -125,6 +150,8 @@ impl Described {
             idle: spec.idle,
             scope: scope.clone(),
             original: None,
+            later: OnceLock::new(),
+            is_spelt_legacy: false,
             keep: None,
             is_dropped: false,
         };
@@ -134,11 +161,17 @@ impl Described {
 
     /// As `view` wants it.
     pub(crate) fn seen_through(mut self, view: &View) -> Result<Self, Error> {
-        if let Some(name) = &view.name {
-            self.name.clone_from(name);
-            self.original = None;
-            // The view's name is the user's choice, whatever its end.
-            self.unit.clear();
+        match (&view.name, &mut self.original) {
+            (Some(name), Some(original)) => {
+                original.name.clone_from(name);
+                (self.name, self.unit) = original.translated(self.role);
+            }
+            (Some(name), None) => {
+                self.name.clone_from(name);
+                // The view's name is the user's choice, whatever its end.
+                self.unit.clear();
+            }
+            (None, _) => {}
         }
         if let Some(help) = &view.help {
             self.help.clone_from(help);
@@ -183,10 +216,35 @@ impl Described {
         Ok(())
     }
 
+    /// What HELP says.
+    pub(crate) fn help(&self) -> &str {
+        match self.later.get() {
+            Some(later) if self.help.is_empty() => &later.help,
+            _ => &self.help,
+        }
+    }
+
+    /// The name in OTLP.
+    #[allow(dead_code, reason = "read by exporters")]
+    pub(crate) fn otlp_name(&self) -> &str {
+        self.original.as_ref().map_or(&self.name, |original| &original.name)
+    }
+
+    /// The unit in OTLP.
+    #[allow(dead_code, reason = "read by exporters")]
+    pub(crate) fn otlp_unit(&self) -> &str {
+        match (&self.original, self.later.get()) {
+            (Some(original), Some(later)) if original.unit.is_empty() => &later.unit,
+            (Some(original), _) => &original.unit,
+            (None, Some(later)) if self.unit.is_empty() => &later.unit,
+            (None, _) => &self.unit,
+        }
+    }
+
     pub(crate) fn family(&self) -> writer::Family<'_> {
         writer::Family {
             name: &self.name,
-            help: &self.help,
+            help: self.help(),
             kind: self.kind,
             unit: &self.unit,
             common: self.scope.labels().borrow(),
@@ -214,7 +272,7 @@ impl Described {
             let differs = |what| Some(ErrorKind::Differs(what, other.to_string()));
             return match () {
                 () if self.kind != other.kind => differs("kind"),
-                () if self.help != other.help => differs("help"),
+                () if self.help() != other.help() => differs("help"),
                 () if self.unit != other.unit => differs("unit"),
                 () => None,
             };

@@ -355,13 +355,20 @@ impl Histogram {
     /// A value was seen, for which `trace` is an example. *Steady* after the series' first example.
     pub fn record_traced(&self, value: f64, trace: &Trace) {
         self.record(value);
-        let place = match &self.0.segment().shape {
-            Shape::Explicit(bounds) => native::bucket(bounds, value),
-            // Neighbouring powers of two have different places.
-            _ => (value.abs().to_bits() >> 52) as usize % NATIVE_EXEMPLARS,
-        };
-        keep_exemplar(&self.0, place, value, trace);
+        keep_example(&self.0, value, trace);
     }
+}
+
+/// Keeps what was recorded or added as an exemplar, where a series of this shape has it. *Steady* after
+/// the series' first example.
+pub(crate) fn keep_example(row: &Row, value: f64, trace: &Trace) {
+    let place = match &row.segment().shape {
+        Shape::Explicit(bounds) => native::bucket(bounds, value),
+        // Neighbouring powers of two have different places.
+        Shape::Native(_) => (value.abs().to_bits() >> 52) as usize % NATIVE_EXEMPLARS,
+        Shape::Unsigned | Shape::Signed | Shape::Float => 0,
+    };
+    keep_exemplar(row, place, value, trace);
 }
 
 #[inline]

@@ -51,6 +51,7 @@ mod segment;
 mod shape;
 mod table;
 mod thread;
+mod translate;
 mod view;
 
 pub use attributes::{Attributes, ValueType};
@@ -65,6 +66,7 @@ pub use registry::{Builder, Registry};
 pub use resource::{Resource, Scope};
 pub use scoped::Scoped;
 pub use shape::{Buckets, Number};
+pub use translate::Translation;
 pub use view::View;
 pub use wire::exposition::negotiate::{Negotiated, negotiate};
 pub use wire::exposition::writer::StoredLabels;

@@ -112,8 +112,19 @@ struct Inner {
     scratch: Mutex<Vec<Scratch>>,
     refused: AtomicU64,
     collectors_panicked: AtomicU64,
+    conflicts: Mutex<Conflicts>,
     expiry_due: AtomicU32,
 }
+
+/// What was wrong with instruments that a door had to take all the same.
+#[derive(Default)]
+struct Conflicts {
+    count: u64,
+    texts: Vec<String>,
+}
+
+/// So many conflicts are remembered; further ones are counted.
+const MOST_CONFLICTS: usize = 64;
 
 /// What one scrape needs while it runs.
 #[derive(Default)]
@@ -189,6 +200,7 @@ impl Builder {
             scratch: Mutex::default(),
             refused: AtomicU64::new(0),
             collectors_panicked: AtomicU64::new(0),
+            conflicts: Mutex::default(),
             expiry_due: AtomicU32::new(0),
         }))
     }
@@ -298,6 +310,25 @@ impl Registry {
         Ok((described.seen_through(view)?, shape))
     }
 
+    /// What was wrong with instruments of OpenTelemetry's or the `metrics` facade's, which can't be told
+    /// to who registered them: invalid names, and two that would be one family of a body. Each once, in
+    /// words; the metric `unladen_instrument_conflicts_total` counts them.
+    pub fn conflicts(&self) -> Vec<String> {
+        self.0.conflicts.lock().texts.clone()
+    }
+
+    #[allow(dead_code, reason = "for doors, which are features")]
+    pub(crate) fn note_conflict(&self, text: String) {
+        let mut conflicts = self.0.conflicts.lock();
+        if conflicts.texts.contains(&text) {
+            return;
+        }
+        conflicts.count += 1;
+        if conflicts.texts.len() < MOST_CONFLICTS {
+            conflicts.texts.push(text);
+        }
+    }
+
     /// Has `collector` write its families after those registered so far.
     pub fn collect(&self, collector: impl Collector + 'static) {
         self.0.sources.write().all.push(Source::Collector(Arc::new(collector)));
@@ -385,6 +416,7 @@ impl Registry {
                 (Some(before), Some(now)) => before.name == now.name,
                 _ => false,
             };
+            out.set_legacy_names(source.described().is_some_and(|d| d.is_spelt_legacy));
             if let Source::Collector(collector) = &source {
                 let write = || collector.collect(out);
                 if catch_unwind(AssertUnwindSafe(write)).is_err() {
@@ -419,6 +451,7 @@ impl Registry {
 
     /// What went wrong, once something did.
     fn write_own(&self, out: &mut FamilyWriter<'_, '_>) {
+        out.set_legacy_names(false);
         let inner = &*self.0;
         let refused = inner.refused.fetch_add(out.refused(), Relaxed) + out.refused();
         let faults = &inner.callbacks.faults;
@@ -432,6 +465,11 @@ impl Registry {
                 "unladen_collectors_panicked_total",
                 "Collectors that panicked; what they had written until then is in the body.",
                 inner.collectors_panicked.load(Relaxed),
+            ),
+            (
+                "unladen_instrument_conflicts_total",
+                "Instruments with a bad name, or that would have been one family with another.",
+                inner.conflicts.lock().count,
             ),
             (
                 "unladen_callbacks_panicked_total",

@@ -37,6 +37,7 @@ pub use super::stored::{LabelSet, LabelsRef, StoredIter, StoredLabels, escape_in
 pub use metric::{Bucket, Buckets, Exemplar, Extra, Family, Native, Summary, Value, dense};
 
 use super::messages::field::METRIC_LABEL;
+use super::name::Escaping;
 use super::negotiate::Negotiated;
 use super::{Format, Kind};
 use crate::number::SHORT;
@@ -135,6 +136,8 @@ pub struct Writer<'s> {
     out: Chunk<'s>,
     scratch: &'s mut Scratch,
     negotiated: Negotiated,
+    /// What the other side asked for.
+    asked: Escaping,
     created_lines: bool,
 }
 
@@ -149,7 +152,7 @@ impl<'s> Writer<'s> {
         let Buffer { bytes, scratch } = buffer;
         let out = Chunk::new(bytes, sink);
         scratch.messages.reset();
-        Writer { out, scratch, negotiated, created_lines: false }
+        Writer { out, scratch, negotiated, asked: negotiated.escaping, created_lines: false }
     }
 
     /// The format of the body.
@@ -162,6 +165,16 @@ impl<'s> Writer<'s> {
     /// protobuf always has the time.
     pub fn set_created_lines(&mut self, wanted: bool) {
         self.created_lines = wanted;
+    }
+
+    /// Whether the families from here on have names in the legacy alphabet only, `_` in place of all
+    /// else, even for who can read others. No at first; said before [`name_of`](Writer::name_of) and
+    /// [`family`](Writer::family).
+    pub fn set_legacy_names(&mut self, wanted: bool) {
+        self.negotiated.escaping = match self.asked {
+            Escaping::AllowUtf8 if wanted => Escaping::Underscores,
+            asked => asked,
+        };
     }
 
     /// The bytes that the current chunk has for metrics. Those whose bounds
