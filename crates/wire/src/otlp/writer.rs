@@ -1,11 +1,25 @@
 //! From metrics to an `ExportMetricsServiceRequest`, through one buffer into a sink.
 //!
-//! ```text
-//! wire::otlp::fold(&mut buffer, state, |state, chunk| …, |out| {
-//!     out.resource(&Resource { attributes: [("service.name", "shop".into())], schema_url: "" });
-//!     out.scope(&Scope { name: "orders", version: "", attributes: NoAttributes::default(), schema_url: "" });
-//!     out.sum(&metric, Temporality::Cumulative, true, rows.iter().map(|row| NumberPoint::new(…)));
-//! })
+//! ```
+//! use wire::otlp::{Buffer, Metric, NoAttributes, NumberPoint, Resource, Scope, Temporality, measure};
+//!
+//! let table = [("/", 3), ("/api", -1)];
+//! let mut buffer = Buffer::new();
+//! let request = measure(&mut buffer, |out| {
+//!     let attributes = [("service.name", "shop".into())];
+//!     out.resource(&Resource { attributes, schema_url: "" });
+//!     let attributes = NoAttributes::default();
+//!     out.scope(&Scope { name: "orders", version: "1.2", attributes, schema_url: "" });
+//!     let metric = Metric { name: "open", description: "Orders not yet paid.", unit: "{order}" };
+//!     let (start, now) = (1_700_000_000_000_000_000, 1_700_000_015_000_000_000);
+//!     let points = table.iter().map(|(path, open)| {
+//!         NumberPoint::new([("path", (*path).into())], start, now, *open)
+//!     });
+//!     out.sum(&metric, Temporality::Cumulative, false, points);
+//! });
+//! let content_length = request.encoded_len();
+//! let sent = request.fold(0, |sent, chunk| sent + chunk.len());
+//! assert_eq!(sent, Ok(content_length));
 //! ```
 //! A message stands behind its exact length, so the metrics are gone through twice:
 //!
@@ -89,7 +103,8 @@ impl Buffer {
     }
 }
 
-/// What was told the second time was not what was told the first time: the body is cut short.
+/// What was told the second time was not what was told the first time. What the sink has had is no request
+/// and may be shorter than was promised: end the connection, and begin again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Changed;
 
