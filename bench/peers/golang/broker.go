@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -173,6 +174,19 @@ func scrape(handler http.Handler, request *http.Request, copy io.Writer) (*respo
 	return answer, nil
 }
 
+func firstScrape(handler http.Handler, request *http.Request, out string) error {
+	if out == "" {
+		_, err := scrape(handler, request, nil)
+		return err
+	}
+	file, err := os.Create(out)
+	if err != nil {
+		return err
+	}
+	_, err = scrape(handler, request, file)
+	return errors.Join(err, file.Close())
+}
+
 func runBroker(name string, arguments []string) error {
 	flags := flag.NewFlagSet("broker", flag.ContinueOnError)
 	queues := flags.Int("queues", 100_000, "queues, of 23 series each")
@@ -215,8 +229,8 @@ func runBroker(name string, arguments []string) error {
 	if err := forgetPeak(); err != nil {
 		return err
 	}
-	// The first scrape fills the pools; it belongs to the peak and not to the medians.
-	if _, err := scrape(handler, request, nil); err != nil {
+	// The first scrape fills the pools, and the file; it belongs to the peak and not to the medians.
+	if err := firstScrape(handler, request, *out); err != nil {
 		return err
 	}
 	var processor, wall, first []time.Duration
@@ -240,19 +254,6 @@ func runBroker(name string, arguments []string) error {
 		return err
 	}
 	runtime.KeepAlive(rows)
-
-	if *out != "" {
-		file, err := os.Create(*out)
-		if err != nil {
-			return err
-		}
-		if _, err := scrape(handler, request, file); err != nil {
-			return err
-		}
-		if err := file.Close(); err != nil {
-			return err
-		}
-	}
 
 	series := *queues * len(families)
 	report("client_golang", "broker", name,
