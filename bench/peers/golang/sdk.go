@@ -186,11 +186,15 @@ func runSDKPeak(name string, arguments []string) error {
 	if err := c.check(*instruments, *sets, temporality == "delta"); err != nil {
 		return err
 	}
+	c.result = nil
+	released := retained() - base
+	runtime.KeepAlive(c)
 	runtime.KeepAlive(options)
 	points := *instruments * *sets
 	report("otel_go", "sdk-peak", name,
 		"mode="+mode, "temporality="+temporality, count("points", points), count("retained_bytes", kept),
 		number("bytes_per_point", float64(kept)/float64(points)),
+		number("bytes_per_point_released", float64(released)/float64(points)),
 		number("last_collection_ns_per_point", float64(wall.Nanoseconds())/float64(points)))
 	return nil
 }

@@ -183,6 +183,8 @@ final class Collecting {
     }
     long retained = Machine.retainedBytes() - base;
     collecting.check(instruments, sets);
+    collecting.result = List.of();
+    long released = Machine.retainedBytes() - base;
     long points = (long) instruments * sets;
     Main.report(
         "sdk-peak",
@@ -191,6 +193,7 @@ final class Collecting {
         "points=" + points,
         "retained_bytes=" + retained,
         Machine.number("bytes_per_point", (double) retained / points),
+        Machine.number("bytes_per_point_released", (double) released / points),
         Machine.number("last_collection_ns_per_point", (double) wall / points),
         "gc=" + Machine.collector());
     // Reachable until here: the collector would otherwise be free to take it before it is counted.
