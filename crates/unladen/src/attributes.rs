@@ -529,6 +529,12 @@ impl Sets {
         new
     }
 
+    /// The set without attributes.
+    pub(crate) fn empty(&self) -> Attributes {
+        let none = std::iter::empty();
+        self.get(&hash(none.clone()), none)
+    }
+
     /// The bytes on the heap.
     pub(crate) fn memory_usage(&self) -> usize {
         let known = self.0.lock();

@@ -27,6 +27,8 @@ pub(crate) struct Observable {
     pub(crate) described: Described,
     /// Where its column is in a round.
     pub(crate) index: usize,
+    /// When it was registered, in tenths of a second since the registry began.
+    pub(crate) since: u32,
     /// Not back in time, and not back yet.
     is_overdue: AtomicBool,
     callbacks: parking_lot::RwLock<Vec<Callback>>,
@@ -36,10 +38,16 @@ pub(crate) struct Observable {
 pub(crate) type Callback = Arc<dyn Fn(&mut OpenObserver<'_>) + Send + Sync>;
 
 impl Observable {
-    pub(crate) fn new(described: Described, index: usize, callback: Option<Callback>) -> Self {
+    pub(crate) fn new(
+        described: Described,
+        index: usize,
+        since: u32,
+        callback: Option<Callback>,
+    ) -> Self {
         Observable {
             described,
             index,
+            since,
             is_overdue: AtomicBool::new(false),
             callbacks: parking_lot::RwLock::new(callback.into_iter().collect()),
         }
@@ -76,9 +84,9 @@ pub(crate) struct Round {
 }
 
 impl Round {
-    /// What was observed of the family; nothing if its callback did not come back.
+    /// What was observed of the family; nothing if its callback panicked or did not come back.
     pub(crate) fn column(&self, observable: &Observable) -> Option<&Column> {
-        self.columns.get(observable.index)?.as_ref()
+        self.columns.get(observable.index)?.as_ref().filter(|column| !column.is_spoilt())
     }
 
     /// The bytes on the heap, without those of the sets.
@@ -236,7 +244,7 @@ fn work(exchange: &Exchange) {
             drop(state);
             let run = || observable.run(&mut column, &task.shared);
             if catch_unwind(AssertUnwindSafe(run)).is_err() {
-                column = Column::default();
+                column.spoil();
                 task.faults.panicked.fetch_add(1, Relaxed);
             }
             state = exchange.state.lock();

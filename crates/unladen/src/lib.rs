@@ -6,6 +6,7 @@
 //! instrument  Counter, Gauge, Histogram: handles whose use neither locks, hashes nor allocates
 //! collector   Collector: families written straight from the program's own state
 //! process     the collector of the process' own figures
+//! reader      Reader: everything as columns, cumulative or as differences, lent or kept
 //! ```
 //! ```
 //! use unladen::{Negotiated, Registry};
@@ -44,6 +45,7 @@ mod instrument;
 mod native;
 mod observed;
 pub mod process;
+pub mod reader;
 mod registry;
 mod resource;
 mod scoped;

@@ -26,10 +26,12 @@ pub(crate) struct Column {
     next: usize,
     given: usize,
     overflow: Option<usize>,
+    is_spoilt: bool,
 }
 
+/// What a word is of.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-enum NumberType {
+pub(crate) enum NumberType {
     #[default]
     Unsigned,
     Signed,
@@ -37,7 +39,7 @@ enum NumberType {
 }
 
 impl NumberType {
-    fn of(number: Number) -> (Self, u64) {
+    pub(crate) fn of(number: Number) -> (Self, u64) {
         match number {
             Number::Unsigned(value) => (NumberType::Unsigned, value),
             Number::Signed(value) => (NumberType::Signed, value as u64),
@@ -45,7 +47,7 @@ impl NumberType {
         }
     }
 
-    fn number(self, bits: u64) -> Number {
+    pub(crate) fn number(self, bits: u64) -> Number {
         match self {
             NumberType::Unsigned => Number::Unsigned(bits),
             NumberType::Signed => Number::Signed(bits as i64),
@@ -67,6 +69,7 @@ impl Column {
     pub(crate) fn begin(&mut self) {
         self.next = 0;
         self.given = 0;
+        self.is_spoilt = false;
         self.is_given.fill(false);
     }
 
@@ -96,6 +99,26 @@ impl Column {
     pub(crate) fn clear(&mut self) {
         self.begin();
         self.finish();
+    }
+
+    /// Forgets everything, for a callback that panicked: that nothing was said is not that nothing is.
+    pub(crate) fn spoil(&mut self) {
+        *self = Column { is_spoilt: true, ..Column::default() };
+    }
+
+    /// Whether its callback panicked.
+    pub(crate) fn is_spoilt(&self) -> bool {
+        self.is_spoilt
+    }
+
+    /// The series that were given, each in its place for as long as it and those before it are.
+    pub(crate) fn sets(&self) -> &[Attributes] {
+        &self.sets
+    }
+
+    /// Beside them: their values.
+    pub(crate) fn words(&self) -> (NumberType, &[u64]) {
+        (self.type_of, &self.values)
     }
 
     /// How many series were given.

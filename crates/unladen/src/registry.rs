@@ -284,7 +284,12 @@ impl Registry {
             Place::New(at) => {
                 let index = sources.observables.len();
                 let is_dropped = described.is_dropped;
-                let observable = Arc::new(Observable::new(described, index, callback));
+                let observable = Arc::new(Observable::new(
+                    described,
+                    index,
+                    self.0.shared.clock.now(),
+                    callback,
+                ));
                 if !is_dropped {
                     Arc::make_mut(&mut sources.observables).push(observable.clone());
                 }

@@ -24,6 +24,7 @@ use parking_lot::RwLock;
 use crate::attributes::{self, Attribute, Attributes, Given, Hashes, Sets};
 use crate::clock::Clock;
 use crate::described::Described;
+use crate::reader::Progress;
 use crate::segment::{Row, Segment, State};
 use crate::shape::Shape;
 
@@ -37,6 +38,9 @@ const MOST_ROWS: usize = 1024;
 /// Words in a segment, unless a single row is longer.
 const MOST_WORDS: usize = 8192;
 
+/// So many rows, or the family's limit if that is more, may wait to be read by delta readers.
+const LEAST_UNREAD: usize = 1024;
+
 /// Crowds of a family: beyond these, threads use the shared cells.
 const MOST_CROWDS: usize = 1024;
 
@@ -45,9 +49,9 @@ const MOST_CROWDS: usize = 1024;
 pub(crate) struct Shared {
     pub(crate) sets: Sets,
     pub(crate) clock: Clock,
-    /// Up to when every delta reader has collected, in tenths of a second; only rows that ended before
-    /// that may become other series. The largest number where there is no such reader.
-    pub(crate) collected: OnceLock<Arc<dyn Fn() -> u32 + Send + Sync>>,
+    /// Up to when every delta reader has collected; only rows that ended before that may become other
+    /// series.
+    pub(crate) collected: Progress,
 }
 
 /// A family's series.
@@ -193,10 +197,17 @@ impl Core {
 
     /// A row that belongs to `set` from now on.
     fn take_row(&self, table: &mut Table, set: &Attributes) -> u32 {
-        let collected = self.shared.collected.get().map_or(u32::MAX, |collected| collected());
-        let is_read = |&mut (_, ended): &mut (u32, u32)| ended < collected;
-        let row = match table.free.pop_front_if(is_read) {
-            Some((row, _)) => row,
+        let collected = self.shared.collected.least();
+        // A reader that never collects must not keep rows without end.
+        let is_pressed = table.free.len() >= self.described.limit.max(LEAST_UNREAD);
+        let may_go = |&mut (_, ended): &mut (u32, u32)| ended < collected || is_pressed;
+        let row = match table.free.pop_front_if(may_go) {
+            Some((row, ended)) => {
+                if ended >= collected {
+                    self.shared.collected.lose();
+                }
+                row
+            }
             None => {
                 table.next += 1;
                 table.next - 1

@@ -1,0 +1,331 @@
+//! Readers: what a registry measures, collected as columns.
+//!
+//! ```text
+//! temporality what values count from
+//! batch       Batch: what was collected, lent
+//! snapshot    Snapshot: what was collected, kept
+//! rows        families with handles
+//! asked       families whose values are asked for
+//! progress    how far delta readers have come
+//! ```
+//! A [`Reader`] collects when it is asked, in one of two memory modes:
+//!
+//! - *reusable*: [`collect`](Reader::collect) lends a [`Batch`] for the duration of a closure. The next
+//!   collection writes into the same memory, so that it allocates nothing.
+//! - *immutable*: [`snapshot`](Reader::snapshot) gives a [`Snapshot`] that changes no more and may outlive
+//!   everything. Its values are its own; whose they are is shared between snapshots.
+//!
+//! ```
+//! use unladen::Registry;
+//! use unladen::reader::{Points, Reader, Temporalities};
+//!
+//! let registry = Registry::new();
+//! let jobs = registry.counter(("jobs_total", "Jobs done."), ["queue"])?;
+//! let mut reader = Reader::new(&registry, Temporalities::DELTA);
+//! jobs.with(["mail"]).add(3);
+//! let sum = reader.collect(|batch| {
+//!     let metric = batch.metrics().next().unwrap();
+//!     let Points::Sum { mut points, .. } = metric.points() else { unreachable!() };
+//!     points.next().unwrap().value.as_f64()
+//! });
+//! assert_eq!(sum, 3.0);
+//! // Nothing was added since then.
+//! assert_eq!(reader.collect(|batch| batch.point_count()), 0);
+//! # Ok::<(), unladen::Error>(())
+//! ```
+//! A batch can't be kept, nor can anything that is lent from it:
+//!
+//! ```compile_fail
+//! let registry = unladen::Registry::new();
+//! let mut reader = unladen::reader::Reader::new(&registry, Default::default());
+//! let mut kept = None;
+//! reader.collect(|batch| kept = Some(*batch));
+//! ```
+//! Any number of readers and scrapes collect at the same time: each has columns of its own, and all that
+//! they share is read under locks that are held for a segment of at most a thousand series.
+//!
+//! # What is told
+//! - Since when: a series with a handle since it began, one that is asked for since the collection before
+//!   the one that first had it (in the first, since its family was registered). Differences are since the
+//!   reader's last collection, if the series is not younger.
+//! - A series that is idle for too long or removed is told no more; as differences, what was added until
+//!   then is told once. When its attributes come again it is a new series. A sum that is asked for and
+//!   fell began again.
+//! - Differences of handles are left out where nothing was added. Levels are always told, and so is
+//!   whatever callbacks say.
+//! - Exemplars are those since the reader's last collection.
+
+mod asked;
+mod batch;
+mod progress;
+mod rows;
+mod snapshot;
+mod temporality;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use wire::exposition::Kind;
+
+use crate::callbacks::Round;
+use crate::described::{Described, Role};
+use crate::registry::{Registry, Source};
+use crate::resource::{Resource, Scope};
+use crate::shape::Shape;
+
+pub use batch::{
+    Batch, Bounds, Exemplars, ExponentialHistogramPoint, ExponentialHistograms, Head,
+    HistogramPoint, Histograms, Metric, NumberPoint, Numbers, Points, ScopeMetrics, Side,
+    Summaries, SummaryPoint,
+};
+pub(crate) use progress::Progress;
+pub use snapshot::Snapshot;
+pub use temporality::{Temporalities, Temporality};
+
+use asked::Asked;
+use progress::Place;
+use rows::Rows;
+use snapshot::{Form, Meta, Times};
+
+/// What a collection is the end of.
+#[derive(Clone, Copy, Default)]
+struct Interval {
+    /// When the last one began, in tenths of a second since the registry did.
+    previous: Option<u32>,
+    /// The same in milliseconds since 1970.
+    previous_ms: i64,
+    /// When this one began. Series that are younger are left for the next.
+    started: u32,
+}
+
+/// Collects everything that a registry measures, when it is asked.
+pub struct Reader {
+    registry: Registry,
+    temporalities: Temporalities,
+    sources: Vec<Known>,
+    current: Snapshot,
+    round: Round,
+    scratch: rows::Scratch,
+    last: Option<(u32, i64)>,
+    place: Option<Place>,
+}
+
+/// A source of the registry, and what is known of it.
+enum Known {
+    Rows(Rows),
+    Asked(Arc<crate::callbacks::Observable>, Asked),
+    Collector(Arc<dyn crate::collector::Collector>),
+}
+
+impl Known {
+    fn is(&self, source: &Source) -> bool {
+        match (self, source) {
+            (Known::Rows(rows), Source::Family(core)) => Arc::ptr_eq(&rows.core, core),
+            (Known::Asked(known, _), Source::Observable(other)) => Arc::ptr_eq(known, other),
+            (Known::Collector(known), Source::Collector(other)) => Arc::ptr_eq(known, other),
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Debug for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reader").field("temporalities", &self.temporalities).finish_non_exhaustive()
+    }
+}
+
+impl Reader {
+    /// A reader of `registry`. *Setup.*
+    ///
+    /// One that wants differences keeps ended series readable until it has collected: what nobody
+    /// collects should be dropped. A family keeps as many as its limit, and a thousand if that is less;
+    /// what goes unread beyond that is counted by [`Reader::lost`].
+    pub fn new(registry: &Registry, temporalities: Temporalities) -> Self {
+        let place = temporalities.has_delta_of_handles().then(|| Place::take(registry.shared()));
+        let current = Snapshot {
+            resource: Arc::new(registry.resource().clone()),
+            scopes: Arc::default(),
+            times: Times {
+                began: registry.shared().clock.to_ms(0).max(0) as u64 * 1_000_000,
+                ..Times::default()
+            },
+            families: Vec::new(),
+        };
+        let mut reader = Reader {
+            registry: registry.clone(),
+            temporalities,
+            sources: Vec::new(),
+            current,
+            round: Round::default(),
+            scratch: rows::Scratch::default(),
+            last: None,
+            place,
+        };
+        let count = registry.sources(|sources| sources.all.len());
+        for index in 0..count {
+            if let Some(Known::Rows(rows)) = reader.source(index) {
+                let mut rows_scratch = rows::Scratch::default();
+                rows.skip_ended(&mut rows_scratch);
+            }
+        }
+        reader
+    }
+
+    /// Collects, and lends what was collected. The reader's memory is used again by the next collection.
+    /// *Steady* for known series.
+    pub fn collect<R>(&mut self, look: impl FnOnce(&Batch<'_>) -> R) -> R {
+        self.refresh();
+        look(&self.current.batch())
+    }
+
+    /// Collects into memory that nobody writes to any more. Allocates for the values of all series,
+    /// unless the snapshot before was dropped; for their keys where they changed.
+    pub fn snapshot(&mut self) -> Arc<Snapshot> {
+        self.refresh();
+        let snapshot = Arc::new(self.current.clone());
+        self.current.families.clear();
+        snapshot
+    }
+
+    /// What each role's values count from.
+    pub fn temporalities(&self) -> &Temporalities {
+        &self.temporalities
+    }
+
+    /// How many series of the registry ended and had to make room before every delta reader had
+    /// collected what they had left.
+    pub fn lost(&self) -> u64 {
+        self.registry.shared().collected.lost()
+    }
+
+    /// The bytes on the heap, without those of the sets of attributes, which are the registry's. Walks
+    /// everything.
+    pub fn memory_usage(&self) -> usize {
+        let sources = self.sources.iter().map(|known| match known {
+            Known::Rows(rows) => rows.memory_usage(),
+            Known::Asked(_, asked) => asked.memory_usage(),
+            Known::Collector(_) => 0,
+        });
+        sources.sum::<usize>()
+            + self.sources.capacity() * size_of::<Known>()
+            + self.round.memory_usage()
+    }
+
+    fn refresh(&mut self) {
+        // What the last batch lent is the families' own again.
+        self.current.families.clear();
+        self.registry.expire();
+        let started = self.registry.shared().clock.now();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now_ns = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+        let interval = Interval {
+            previous: self.last.map(|(tenths, _)| tenths),
+            previous_ms: self.last.map_or(0, |(_, ms)| ms),
+            started,
+        };
+        self.registry.observe_all(&mut self.round);
+        let times = &mut self.current.times;
+        times.previous = if self.last.is_some() { times.now } else { 0 };
+        times.now = now_ns.max(times.previous);
+        for index in 0.. {
+            if !self.read(index, &interval) {
+                break;
+            }
+        }
+        self.last = Some((started, (now_ns / 1_000_000) as i64));
+        if let Some(place) = &self.place {
+            place.advance(started);
+        }
+    }
+
+    /// Reads one source; says whether there is one.
+    fn read(&mut self, index: usize, interval: &Interval) -> bool {
+        if self.source(index).is_none() {
+            return false;
+        }
+        let collected = match &mut self.sources[index] {
+            Known::Rows(rows) => rows.collect(interval, &mut self.scratch),
+            Known::Asked(observable, asked) => {
+                let column = self.round.column(observable);
+                column.and_then(|column| asked.collect(column, interval))
+            }
+            Known::Collector(_) => None,
+        };
+        self.current.families.extend(collected);
+        true
+    }
+
+    /// What is known of the registry's source at `index`. *Growth* for one that is new.
+    fn source(&mut self, index: usize) -> Option<&mut Known> {
+        let source = self.registry.sources(|sources| sources.all.get(index).cloned())?;
+        if !self.sources.get(index).is_some_and(|known| known.is(&source)) {
+            // Sources come and never go, some between others.
+            let known = self.know(&source);
+            self.sources.insert(index, known);
+        }
+        self.sources.get_mut(index)
+    }
+
+    fn know(&mut self, source: &Source) -> Known {
+        match source {
+            Source::Family(core) => {
+                let meta = self.meta(&core.described, Some(&core.shape));
+                Known::Rows(Rows::new(core.clone(), meta))
+            }
+            Source::Observable(observable) => {
+                let meta = self.meta(&observable.described, None);
+                Known::Asked(observable.clone(), Asked::new(meta, observable.since))
+            }
+            Source::Collector(collector) => Known::Collector(collector.clone()),
+        }
+    }
+
+    fn meta(&mut self, described: &Described, shape: Option<&Shape>) -> Meta {
+        let form = match (described.role, described.kind, shape) {
+            (Role::Counter, ..) => Form::Sum { is_monotonic: true },
+            (Role::UpDownCounter, ..) => Form::Sum { is_monotonic: false },
+            // What OpenTelemetry makes of what only OpenMetrics has.
+            (Role::Gauge, Kind::Info | Kind::StateSet, _) => Form::Sum { is_monotonic: false },
+            (Role::Gauge, ..) => Form::Gauge,
+            (Role::Histogram, _, Some(Shape::Native(_))) => Form::Native,
+            (Role::Histogram, _, Some(Shape::Explicit(bounds))) => {
+                Form::Explicit(Some(bounds.clone()))
+            }
+            (Role::Histogram, ..) => Form::Explicit(None),
+        };
+        let temporality = match (&form, described.role) {
+            (Form::Sum { .. }, Role::Gauge) => Some(Temporality::Cumulative),
+            (_, role) => self.temporalities.of(role, shape.is_none()),
+        };
+        let (name, unit) = match &described.original {
+            Some(original) => (&original.name, &original.unit),
+            None => (&described.name, &described.unit),
+        };
+        Meta {
+            name: name.clone(),
+            description: described.help.clone(),
+            unit: unit.clone(),
+            scope: self.scope(&described.scope),
+            form,
+            temporality,
+        }
+    }
+
+    fn scope(&mut self, scope: &Arc<Scope>) -> usize {
+        let scopes = &mut self.current.scopes;
+        let known = scopes.iter().position(|known| Arc::ptr_eq(known, scope) || known == scope);
+        known.unwrap_or_else(|| {
+            Arc::make_mut(scopes).push(scope.clone());
+            scopes.len() - 1
+        })
+    }
+}
+
+/// So that a resource need not be imported to be named.
+impl Snapshot {
+    /// What was measured: the process and where it runs.
+    pub fn resource(&self) -> &Resource {
+        &self.resource
+    }
+}

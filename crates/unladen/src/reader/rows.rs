@@ -1,0 +1,477 @@
+//! Families with handles: what their rows hold, or by how much that is more than at the last collection.
+//!
+//! A row keeps its place in the reader's columns. Whose it is, is known by its set and by when the series
+//! began. A collection of differences goes over the rows twice:
+//!
+//! 1. Rows that are no series any more, for what was added since the last collection until they ended.
+//! 2. The series. One that is new and has the set of one that ended takes what that had left, so that no
+//!    set is there twice.
+//!
+//! The family's table is locked for one segment at a time.
+
+use std::sync::Arc;
+
+use hashbrown::HashTable;
+
+use crate::attributes::Attributes;
+use crate::native;
+use crate::observed::NumberType;
+use crate::segment::{Segment, State};
+use crate::shape::{self, Shape};
+use crate::table::Core;
+
+use super::Interval;
+use super::snapshot::{Collected, Columns, Form, Keys, Meta};
+use super::temporality::Temporality;
+
+/// What a reader knows of a family with handles.
+pub(super) struct Rows {
+    pub(super) core: Arc<Core>,
+    meta: Arc<Meta>,
+    number_type: NumberType,
+    keys: Arc<Keys>,
+    /// When the series of each row began, which with its set is its identity.
+    born: Vec<u32>,
+    /// What each row held at the last collection, where differences are wanted.
+    last: Vec<u64>,
+    last_native: Vec<native::Snapshot>,
+    /// What was collected last.
+    shared: Arc<Columns>,
+    /// What is being collected.
+    columns: Columns,
+}
+
+/// A row that the reader has not seen yet.
+const UNSEEN: u32 = u32::MAX;
+
+/// What is needed during a collection, for all families one after the other.
+#[derive(Default)]
+pub(super) struct Scratch {
+    totals: Vec<u64>,
+    native: [native::Snapshot; 3],
+    ended: Ended,
+}
+
+/// What series that ended have left to tell.
+#[derive(Default)]
+struct Ended {
+    /// Where they were, and whether another took what they had.
+    places: Vec<(u32, bool)>,
+    words: Vec<u64>,
+    natives: Vec<native::Snapshot>,
+    by_set: HashTable<u32>,
+}
+
+impl Ended {
+    fn clear(&mut self) {
+        self.places.clear();
+        self.words.clear();
+        self.natives.clear();
+        self.by_set.clear();
+    }
+
+    /// Which of them had `set`; it is taken.
+    fn take(&mut self, set: &Attributes, keys: &Keys) -> Option<usize> {
+        let places = &self.places;
+        let is_it = |&at: &u32| keys.sets[places[at as usize].0 as usize].is(set);
+        let at = self.by_set.find_entry(set.hash(), is_it).ok()?.remove().0 as usize;
+        self.places[at].1 = true;
+        Some(at)
+    }
+}
+
+/// By how much a number is more than it was; all of it if it began again.
+#[inline]
+pub(super) fn difference(number_type: NumberType, is_monotonic: bool, now: u64, last: u64) -> u64 {
+    if number_type == NumberType::Float {
+        let more = f64::from_bits(now) - f64::from_bits(last);
+        return if is_monotonic && more < 0.0 { now } else { more.to_bits() };
+    }
+    let more = now.wrapping_sub(last);
+    if is_monotonic && more.cast_signed() < 0 { now } else { more }
+}
+
+/// What has to be taken from the number of a new series so that `more` is added to its difference.
+fn negated(number_type: NumberType, more: u64) -> u64 {
+    match number_type {
+        NumberType::Float => (-f64::from_bits(more)).to_bits(),
+        _ => more.wrapping_neg(),
+    }
+}
+
+impl Rows {
+    pub(super) fn new(core: Arc<Core>, meta: Meta) -> Self {
+        let number_type = match core.shape {
+            Shape::Signed => NumberType::Signed,
+            Shape::Float => NumberType::Float,
+            _ => NumberType::Unsigned,
+        };
+        Rows {
+            core,
+            meta: Arc::new(meta),
+            number_type,
+            keys: Arc::default(),
+            born: Vec::new(),
+            last: Vec::new(),
+            last_native: Vec::new(),
+            shared: Arc::default(),
+            columns: Columns::default(),
+        }
+    }
+
+    fn is_delta(&self) -> bool {
+        self.meta.temporality == Some(Temporality::Delta)
+    }
+
+    /// Takes what ended before the reader began as told.
+    pub(super) fn skip_ended(&mut self, scratch: &mut Scratch) {
+        if self.is_delta() {
+            let all = Interval { started: u32::MAX, ..Interval::default() };
+            self.read_ended(&all, scratch);
+        }
+    }
+
+    /// Reads the family. *Steady* but for new series.
+    pub(super) fn collect(
+        &mut self,
+        interval: &Interval,
+        scratch: &mut Scratch,
+    ) -> Option<Collected> {
+        self.columns = Columns::take(&mut self.shared);
+        self.columns.number_type = self.number_type;
+        if !self.is_delta() {
+            let rows = self.core.len();
+            self.columns.places.reserve_exact(rows);
+            if !matches!(self.core.shape, Shape::Native(_)) {
+                self.columns.words.reserve_exact(rows * self.core.shape.width());
+            }
+        }
+        scratch.ended.clear();
+        if self.is_delta() {
+            self.read_ended(interval, scratch);
+        }
+        self.each_segment(|rows, segment, sets, base| {
+            for (row, set) in sets.iter().enumerate() {
+                let created = segment.created(row);
+                if let Some(set) = set
+                    && segment.state(row) == State::Live
+                    && created <= interval.started
+                {
+                    let from = rows.meet(base + row, set, created, scratch);
+                    rows.read(segment, row, base + row, from, interval, scratch);
+                }
+            }
+            segment.forget_visits();
+        });
+        for at in 0..scratch.ended.places.len() {
+            if let (place, false) = scratch.ended.places[at] {
+                self.tell_ended(place, at, scratch);
+            }
+        }
+        self.finish()
+    }
+
+    fn finish(&mut self) -> Option<Collected> {
+        let mut columns = std::mem::take(&mut self.columns);
+        let count = columns.places.len();
+        columns.count = count;
+        columns.give(&mut self.shared);
+        (count > 0).then(|| Collected {
+            meta: self.meta.clone(),
+            keys: self.keys.clone(),
+            columns: self.shared.clone(),
+        })
+    }
+
+    fn each_segment(
+        &mut self,
+        mut look: impl FnMut(&mut Self, &Arc<Segment>, &[Option<Attributes>], usize),
+    ) {
+        let core = self.core.clone();
+        let mut base = 0;
+        for at in 0.. {
+            let length = core.look(|table| {
+                let (segment, sets) = (table.segments.get(at)?, table.sets.get(at)?);
+                if self.born.len() < base + segment.len() {
+                    self.make_room(table.segments.iter().map(|segment| segment.len()).sum());
+                }
+                look(self, segment, sets, base);
+                Some(segment.len())
+            });
+            let Some(length) = length else { return };
+            base += length;
+        }
+    }
+
+    fn make_room(&mut self, rows: usize) {
+        let more = rows - self.born.len();
+        let keys = Arc::make_mut(&mut self.keys);
+        keys.sets.reserve_exact(more);
+        keys.sets.resize(rows, self.core.shared.sets.empty());
+        keys.started.reserve_exact(more);
+        keys.started.resize(rows, 0);
+        self.born.reserve_exact(more);
+        self.born.resize(rows, UNSEEN);
+        match &self.core.shape {
+            _ if !self.is_delta() => {}
+            Shape::Native(_) => self.last_native.resize_with(rows, native::Snapshot::new),
+            shape => {
+                let words = rows * shape.width();
+                self.last.reserve_exact(words - self.last.len());
+                self.last.resize(words, 0);
+            }
+        }
+    }
+
+    fn is_known(&self, place: usize, set: &Attributes, created: u32) -> bool {
+        self.born[place] == created && self.keys.sets[place].is(set)
+    }
+
+    /// Makes sure that the row is known as the series that it is; tells which of those that ended had the
+    /// same set.
+    #[inline]
+    fn meet(
+        &mut self,
+        place: usize,
+        set: &Attributes,
+        created: u32,
+        scratch: &mut Scratch,
+    ) -> Option<usize> {
+        if self.is_known(place, set, created) {
+            return None;
+        }
+        self.begin(place, set, created);
+        let from = scratch.ended.take(set, &self.keys)?;
+        // It counts on from where the other stood.
+        let before = scratch.ended.places[from].0 as usize;
+        let keys = Arc::make_mut(&mut self.keys);
+        keys.started[place] = keys.started[before];
+        let width = self.core.shape.width();
+        let left = scratch.ended.words.get(from * width..(from + 1) * width).unwrap_or_default();
+        let last = self.last.get_mut(place * width..(place + 1) * width).unwrap_or_default();
+        let is_histogram = matches!(self.core.shape, Shape::Explicit(_));
+        for (at, (last, left)) in last.iter_mut().zip(left).enumerate() {
+            let is_sum = is_histogram && at + 1 == width;
+            let number_type = if is_sum { NumberType::Float } else { self.number_type };
+            *last = negated(number_type, *left);
+        }
+        Some(from)
+    }
+
+    /// Another series has the row now.
+    #[cold]
+    fn begin(&mut self, place: usize, set: &Attributes, created: u32) {
+        let keys = Arc::make_mut(&mut self.keys);
+        keys.sets[place] = set.clone();
+        keys.started[place] = created;
+        self.born[place] = created;
+        let width = self.core.shape.width();
+        if let Some(last) = self.last.get_mut(place * width..(place + 1) * width) {
+            last.fill(0);
+        }
+        if let Some(last) = self.last_native.get_mut(place) {
+            *last = native::Snapshot::new();
+        }
+    }
+
+    /// What ended rows have left to tell.
+    fn read_ended(&mut self, interval: &Interval, scratch: &mut Scratch) {
+        self.each_segment(|rows, segment, sets, base| {
+            for (row, set) in sets.iter().enumerate() {
+                let Some(set) = set else { continue };
+                let created = segment.created(row);
+                if segment.state(row) == State::Live || created > interval.started {
+                    continue;
+                }
+                let place = base + row;
+                if !rows.is_known(place, set, created) {
+                    rows.begin(place, set, created);
+                }
+                let is_more = rows.more(segment, row, place, scratch);
+                if is_more {
+                    let Scratch { totals, native, ended } = &mut *scratch;
+                    let at = ended.places.len() as u32;
+                    ended.places.push((place as u32, false));
+                    match segment.shape {
+                        Shape::Native(_) => ended.natives.push(native[2].clone()),
+                        _ => ended.words.extend_from_slice(totals),
+                    }
+                    let (places, keys) = (&ended.places, &rows.keys);
+                    let hash = |at: u32| keys.sets[places[at as usize].0 as usize].hash();
+                    ended.by_set.insert_unique(hash(at), at, |&at| hash(at));
+                }
+            }
+        });
+    }
+
+    /// Puts by how much a row is more than at the last collection into the scratch, which is the last
+    /// from now on; says whether it is any more.
+    fn more(&mut self, segment: &Segment, row: usize, place: usize, scratch: &mut Scratch) -> bool {
+        let Scratch { totals, native: [total, cell, more], .. } = scratch;
+        match &segment.shape {
+            Shape::Native(layout) => {
+                if !shape::native(segment, row, layout, total, cell) {
+                    return false;
+                }
+                more.assign(total);
+                more.subtract(&self.last_native[place]);
+                let is_more = more.finite_count() > 0;
+                if is_more {
+                    self.last_native[place].assign(total);
+                }
+                is_more
+            }
+            Shape::Explicit(bounds) => {
+                totals.resize(bounds.len() + 2, 0);
+                shape::buckets(segment, row, totals);
+                let width = totals.len();
+                more_in_buckets(totals, &mut self.last[place * width..][..width])
+            }
+            _ => {
+                let (_, now) = NumberType::of(shape::number(segment, row));
+                let last = &mut self.last[place];
+                let is_monotonic = matches!(self.meta.form, Form::Sum { is_monotonic: true });
+                totals.clear();
+                totals.push(difference(self.number_type, is_monotonic, now, *last));
+                let is_more = now != *last;
+                *last = now;
+                is_more
+            }
+        }
+    }
+
+    /// Reads one series. `from` had the same set and ended.
+    #[inline]
+    fn read(
+        &mut self,
+        segment: &Segment,
+        row: usize,
+        place: usize,
+        from: Option<usize>,
+        interval: &Interval,
+        scratch: &mut Scratch,
+    ) {
+        if self.is_delta() {
+            let is_more = self.more(segment, row, place, scratch);
+            let Scratch { native: [_, _, more], ended, .. } = &mut *scratch;
+            match (&segment.shape, from) {
+                (Shape::Native(layout), Some(from)) => {
+                    if !is_more {
+                        more.clear(layout);
+                    }
+                    more.merge(&ended.natives[from]);
+                }
+                _ if !is_more => return,
+                _ => {}
+            }
+            self.put(segment, place, 2, scratch);
+        } else {
+            let Scratch { totals, native: [total, cell, _], .. } = &mut *scratch;
+            match &segment.shape {
+                Shape::Native(layout) => {
+                    if !shape::native(segment, row, layout, total, cell) {
+                        return;
+                    }
+                }
+                Shape::Explicit(bounds) => {
+                    totals.resize(bounds.len() + 2, 0);
+                    shape::buckets(segment, row, totals);
+                }
+                _ => {
+                    // The most frequent by far: straight into the column.
+                    let (_, word) = NumberType::of(shape::number(segment, row));
+                    self.columns.words.push(word);
+                    self.columns.places.push(place as u32);
+                    return self.exemplars(segment, row, interval);
+                }
+            }
+            self.put(segment, place, 0, scratch);
+        }
+        self.exemplars(segment, row, interval);
+    }
+
+    /// Makes a point of what is in the scratch.
+    fn put(&mut self, segment: &Segment, place: usize, native: usize, scratch: &Scratch) {
+        let columns = &mut self.columns;
+        columns.places.push(place as u32);
+        match segment.shape {
+            Shape::Native(_) => columns.push_native(&scratch.native[native]),
+            _ => columns.words.extend_from_slice(&scratch.totals),
+        }
+    }
+
+    fn tell_ended(&mut self, place: u32, at: usize, scratch: &Scratch) {
+        let columns = &mut self.columns;
+        columns.places.push(place);
+        let width = self.core.shape.width();
+        match &self.core.shape {
+            Shape::Native(_) => columns.push_native(&scratch.ended.natives[at]),
+            _ => columns.words.extend_from_slice(&scratch.ended.words[at * width..][..width]),
+        }
+    }
+
+    /// Exemplars of the point that was put last.
+    #[inline]
+    fn exemplars(&mut self, segment: &Segment, row: usize, interval: &Interval) {
+        let Some(exemplars) = segment.known_exemplars() else { return };
+        let columns = &mut self.columns;
+        let point = columns.places.len() as u32 - 1;
+        for place in 0..segment.shape.exemplars() {
+            if let Some(exemplar) = exemplars.get(row, place)
+                && exemplar.time_ms >= interval.previous_ms
+            {
+                columns.exemplars.push((point, exemplar));
+            }
+        }
+    }
+
+    /// The bytes on the heap, without those of the sets.
+    pub(super) fn memory_usage(&self) -> usize {
+        let natives = self.last_native.iter().map(native::Snapshot::memory_usage);
+        self.keys.memory_usage()
+            + self.shared.memory_usage()
+            + self.born.capacity() * 4
+            + self.last.capacity() * 8
+            + self.last_native.capacity() * size_of::<native::Snapshot>()
+            + natives.sum::<usize>()
+    }
+}
+
+/// Makes differences of buckets and their sum; says whether anything was counted.
+fn more_in_buckets(totals: &mut [u64], last: &mut [u64]) -> bool {
+    let Some((sum, counts)) = totals.split_last_mut() else { return false };
+    let Some((last_sum, last_counts)) = last.split_last_mut() else { return false };
+    let is_same = counts == last_counts;
+    if is_same {
+        return false;
+    }
+    for (count, last) in counts.iter_mut().zip(last_counts) {
+        let more = difference(NumberType::Unsigned, true, *count, *last);
+        *last = std::mem::replace(count, more);
+    }
+    let more = f64::from_bits(*sum) - f64::from_bits(*last_sum);
+    *last_sum = std::mem::replace(sum, more.to_bits());
+    true
+}
+
+impl Columns {
+    /// A native histogram, in words: its head, then the counts of both sides.
+    fn push_native(&mut self, native: &native::Snapshot) {
+        if self.begins.is_empty() {
+            self.begins.push(self.words.len());
+        }
+        let (positive, negative) = (native.positive(), native.negative());
+        self.words.extend_from_slice(&[
+            i64::from(native.schema()).cast_unsigned(),
+            native.zero_threshold().to_bits(),
+            native.zero_count(),
+            native.finite_sum().to_bits(),
+            i64::from(positive.first()).cast_unsigned(),
+            positive.counts().len() as u64,
+            i64::from(negative.first()).cast_unsigned(),
+        ]);
+        self.words.extend_from_slice(positive.counts());
+        self.words.extend_from_slice(negative.counts());
+        self.begins.push(self.words.len());
+    }
+}
