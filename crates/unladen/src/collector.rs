@@ -6,6 +6,7 @@
 //! writing. That a family has no series twice is the collector's duty, because checking it would take
 //! memory for every series: [`Registry::check`](crate::Registry::check) does it in a test.
 
+use std::cell::Cell;
 use std::hash::BuildHasher;
 
 use foldhash::fast::RandomState;
@@ -65,28 +66,37 @@ pub struct FamilyWriter<'w, 's> {
     writer: &'w mut Writer<'s>,
     names: &'w mut Names,
     wanted: &'w dyn Wanted,
+    /// Nobody takes what is written any more.
+    stopped: &'w Cell<bool>,
     refused: u64,
 }
 
 /// Which families and series a body is to have.
 pub(crate) trait Wanted {
-    /// Whether it has families of this name.
-    fn wants_family(&self, name: &str) -> bool;
-    /// Whether only some series are wanted.
-    fn is_choosy(&self) -> bool;
-    /// Whether it has a series of these labels.
+    /// How much of a family it has; `spelt` is the name under which the body has it.
+    fn share_of(&self, family: &Family<'_>, spelt: &str) -> Share;
+    /// Whether it has a series of these labels, in a family of which it has some. Asked for all series of
+    /// a family in their order.
     fn wants_series(&self, labels: LabelSet<'_>) -> bool;
+}
+
+/// How much of a family is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Share {
+    /// None of it.
+    None,
+    /// Some series; which, has to be asked.
+    Some,
+    /// Every series.
+    All,
 }
 
 /// All of them.
 pub(crate) struct Everything;
 
 impl Wanted for Everything {
-    fn wants_family(&self, _: &str) -> bool {
-        true
-    }
-    fn is_choosy(&self) -> bool {
-        false
+    fn share_of(&self, _: &Family<'_>, _: &str) -> Share {
+        Share::All
     }
     fn wants_series(&self, _: LabelSet<'_>) -> bool {
         true
@@ -98,9 +108,10 @@ impl<'w, 's> FamilyWriter<'w, 's> {
         writer: &'w mut Writer<'s>,
         names: &'w mut Names,
         wanted: &'w dyn Wanted,
+        stopped: &'w Cell<bool>,
     ) -> Self {
         names.clear();
-        FamilyWriter { writer, names, wanted, refused: 0 }
+        FamilyWriter { writer, names, wanted, stopped, refused: 0 }
     }
 
     /// Begins a counter; its name ends in `_total`.
@@ -116,22 +127,31 @@ impl<'w, 's> FamilyWriter<'w, 's> {
     /// Begins a family. One without a name, or with the name of one that this body has already, is
     /// refused: its samples are left out and it is counted in `unladen_families_refused_total`.
     pub fn family(&mut self, family: &Family<'_>) -> Samples<'_, 's> {
-        let is_new = !family.name.is_empty() && self.names.insert(self.writer.name_of(family));
+        let spelt = self.writer.name_of(family);
+        let is_new = !family.name.is_empty() && self.names.insert(spelt);
+        let share = match is_new && !self.stopped.get() {
+            true => self.wanted.share_of(family, spelt),
+            false => Share::None,
+        };
         self.refused += u64::from(!is_new);
-        let is_open = is_new && self.wanted.wants_family(family.name);
-        if is_open {
+        if share != Share::None {
             self.writer.family(family);
         }
-        Samples { writer: self.writer, wanted: self.wanted, is_open }
+        Samples { writer: self.writer, wanted: self.wanted, stopped: self.stopped, share }
     }
 
     /// Goes on with the family that came last, under other common labels, if this is the same.
     pub(crate) fn family_of_another_scope(&mut self, family: &Family<'_>) -> Samples<'_, 's> {
-        let is_open = self.wanted.wants_family(family.name);
-        if is_open {
+        let share = self.wanted.share_of(family, self.writer.name_of(family));
+        if share != Share::None {
             self.writer.same_family(family);
         }
-        Samples { writer: self.writer, wanted: self.wanted, is_open }
+        Samples { writer: self.writer, wanted: self.wanted, stopped: self.stopped, share }
+    }
+
+    /// Whether nobody takes what is written any more: a collector may spare itself the rest.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.get()
     }
 
     /// See [`Writer::set_legacy_names`].
@@ -148,7 +168,8 @@ impl<'w, 's> FamilyWriter<'w, 's> {
 pub struct Samples<'f, 's> {
     writer: &'f mut Writer<'s>,
     wanted: &'f dyn Wanted,
-    is_open: bool,
+    stopped: &'f Cell<bool>,
+    share: Share,
 }
 
 impl<'s> Samples<'_, 's> {
@@ -201,21 +222,25 @@ impl<'s> Samples<'_, 's> {
         }
     }
 
-    /// Whether anything that is written here gets anywhere: a collector may spare itself the rest.
+    /// Whether anything that is written here gets anywhere: a collector may spare itself the rest. False
+    /// for a family that the request's filter leaves out, for one that is refused, and once the reader of
+    /// the body has gone.
+    #[inline]
     pub fn is_open(&self) -> bool {
-        self.is_open
+        self.share != Share::None && !self.stopped.get()
     }
 
     #[inline]
     fn is_wanted(&self, labels: LabelSet<'_>) -> bool {
-        self.is_open && (!self.wanted.is_choosy() || self.wanted.wants_series(labels))
+        self.is_open() && (self.share == Share::All || self.wanted.wants_series(labels))
     }
 
     pub(crate) fn writer(&mut self) -> &mut Writer<'s> {
         self.writer
     }
 
+    #[inline]
     pub(crate) fn wants(&self, labels: LabelsRef<'_>) -> bool {
-        !self.wanted.is_choosy() || self.wanted.wants_series(LabelSet::Stored(labels))
+        self.share == Share::All || self.wanted.wants_series(LabelSet::Stored(labels))
     }
 }

@@ -52,13 +52,16 @@ impl Rows<'_> {
             Shape::Native(_) => 25,
         };
         let (mut at, mut row) = (0, 0);
-        loop {
+        // The series that waits for the next chunk: the filter is asked once about each.
+        let mut chosen: Option<Attributes> = None;
+        while samples.is_open() {
             let large = core.look(|table| {
                 while let (Some(segment), Some(sets)) = (table.segments.get(at), table.sets.get(at))
                 {
                     while row < segment.len() {
                         if let Some(set) = self.series(segment, row, &sets[row])
-                            && samples.wants(set.labels())
+                            && (chosen.take().is_some_and(|chosen| chosen.is(set))
+                                || samples.wants(set.labels()))
                         {
                             let writer = samples.writer();
                             let mut bound = lines * writer.line_bound(set.labels());
@@ -84,6 +87,8 @@ impl Rows<'_> {
                 // Goes across several chunks, so it is written without the lock.
                 self.row(&segment, row, &set, samples.writer());
                 row += 1;
+            } else {
+                chosen = Some(set);
             }
         }
     }

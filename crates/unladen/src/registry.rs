@@ -1,5 +1,7 @@
 //! What a program measures: every name once, and all of it on request.
 
+use std::cell::Cell;
+use std::convert::Infallible;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -373,23 +375,38 @@ impl Registry {
 
     /// Writes everything: `fold` takes each chunk of at most 64 KiB with the state so far and gives the
     /// next. *Steady* once as many have written at the same time before.
-    pub fn write<S>(&self, negotiated: Negotiated, state: S, fold: impl FnMut(S, &[u8]) -> S) -> S {
-        self.write_wanted(negotiated, &Everything, state, fold)
+    pub fn write<S>(
+        &self,
+        negotiated: Negotiated,
+        state: S,
+        mut fold: impl FnMut(S, &[u8]) -> S,
+    ) -> S {
+        let fold = |state, chunk: &[u8]| Ok::<S, Infallible>(fold(state, chunk));
+        let Ok(state) = self.write_wanted(negotiated, &Everything, state, fold);
+        state
     }
 
-    pub(crate) fn write_wanted<S>(
+    /// Writes what is wanted. When `fold` fails, nothing more is rendered than fits into one more chunk.
+    ///
+    /// The first chunk leaves before callbacks are asked and as soon as it is full: it waits for nothing
+    /// but the families in it.
+    pub(crate) fn write_wanted<S, E>(
         &self,
         negotiated: Negotiated,
         wanted: &dyn Wanted,
         state: S,
-        fold: impl FnMut(S, &[u8]) -> S,
-    ) -> S {
+        mut fold: impl FnMut(S, &[u8]) -> Result<S, E>,
+    ) -> Result<S, E> {
         let mut scratch = self.0.scratch.lock().pop().unwrap_or_default();
-        self.expire();
-        self.observe_all(&mut scratch.round);
         let Scratch { buffer, names, rows, round } = &mut scratch;
         let shared = &self.0.shared;
-        let state = writer::fold(buffer, negotiated, state, fold, |out| {
+        let stopped = Cell::new(false);
+        let fold = |state: Result<S, E>, chunk: &[u8]| {
+            let next = fold(state?, chunk);
+            stopped.set(next.is_err());
+            next
+        };
+        let state = writer::fold(buffer, negotiated, Ok(state), fold, |out| {
             out.set_created_lines(self.0.has_created_lines);
             let has_created = match negotiated.format {
                 Format::Text => false,
@@ -398,8 +415,10 @@ impl Registry {
             };
             let clock = &shared.clock;
             let rows = Rows { clock, scratch: rows, started: clock.now(), has_created };
-            self.write_sources(rows, round, &mut FamilyWriter::new(out, names, wanted));
+            self.write_sources(rows, round, &mut FamilyWriter::new(out, names, wanted, &stopped));
         });
+        // Families that the body has were looked after before they were written.
+        self.expire();
         let mut kept = self.0.scratch.lock();
         if kept.len() < KEPT_SCRATCH {
             kept.push(scratch);
@@ -407,7 +426,8 @@ impl Registry {
         state
     }
 
-    fn write_sources(&self, mut rows: Rows<'_>, round: &Round, out: &mut FamilyWriter<'_, '_>) {
+    fn write_sources(&self, mut rows: Rows<'_>, round: &mut Round, out: &mut FamilyWriter<'_, '_>) {
+        let mut has_asked = false;
         if !self.0.target_info.as_str().is_empty() {
             let labels = self.0.target_info.borrow();
             let family = writer::Family::new("target_info", "Target metadata", Kind::Info);
@@ -415,6 +435,9 @@ impl Registry {
         }
         let mut before: Option<Source> = None;
         for index in 0.. {
+            if out.is_stopped() {
+                return;
+            }
             // Registering waits for nobody's sink.
             let Some(source) = self.0.sources.read().all.get(index).cloned() else { break };
             let is_same = |before: &Source| match (before.described(), source.described()) {
@@ -435,8 +458,18 @@ impl Registry {
                     out.family(&family)
                 };
                 match &source {
-                    Source::Family(core) => rows.write(core, &mut samples),
+                    Source::Family(_) | Source::Observable(_) if !samples.is_open() => {}
+                    Source::Family(core) => {
+                        core.expire(rows.started);
+                        rows.write(core, &mut samples);
+                    }
                     Source::Observable(observable) => {
+                        if !has_asked {
+                            // Callbacks may take their time; what there is needs not wait for them.
+                            samples.writer().flush();
+                            self.observe_all(round);
+                            has_asked = true;
+                        }
                         if let Some(column) = round.column(observable) {
                             expose::write_column(
                                 column,
