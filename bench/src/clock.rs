@@ -10,22 +10,27 @@ use rustix::time::{ClockId, clock_gettime};
 pub struct Elapsed {
     /// CPU time of the calling thread.
     pub cpu_ns: f64,
+    /// CPU time of all threads of the process.
+    pub process_cpu_ns: f64,
     /// Wall time.
     pub wall_ns: f64,
 }
 
-/// CPU time that this thread has used, in nanoseconds.
-pub fn thread_cpu_ns() -> f64 {
-    let now = clock_gettime(ClockId::ThreadCPUTime);
+fn cpu_ns(clock: ClockId) -> f64 {
+    let now = clock_gettime(clock);
     now.tv_sec as f64 * 1e9 + now.tv_nsec as f64
 }
 
-/// Runs `work` and measures it on this thread.
+/// Runs `work` on this thread and measures it.
 pub fn measure<T>(work: impl FnOnce() -> T) -> (T, Elapsed) {
-    let (cpu, wall) = (thread_cpu_ns(), Instant::now());
+    let clocks = || (cpu_ns(ClockId::ProcessCPUTime), cpu_ns(ClockId::ThreadCPUTime));
+    let (process, thread) = clocks();
+    let started = Instant::now();
     let value = work();
-    let wall_ns = wall.elapsed().as_nanos() as f64;
-    (value, Elapsed { cpu_ns: thread_cpu_ns() - cpu, wall_ns })
+    let wall_ns = started.elapsed().as_nanos() as f64;
+    let (process_after, thread_after) = clocks();
+    let (cpu_ns, process_cpu_ns) = (thread_after - thread, process_after - process);
+    (value, Elapsed { cpu_ns, process_cpu_ns, wall_ns })
 }
 
 /// Keeps this thread on one CPU, where the system allows it: a move in the middle of a round costs more

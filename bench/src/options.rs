@@ -9,6 +9,8 @@ pub struct Options {
     pub is_smoke: bool,
     /// Whether the peers that are not Rust are run.
     pub has_peers: bool,
+    /// The engines of this binary that are run; all without it.
+    only: Option<Vec<String>>,
     /// This process is the child for that engine.
     pub engine: Option<String>,
     /// What the parent hands to the child, in the order given: `--set key=value`.
@@ -16,7 +18,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Reads `--smoke`, `--no-peers`, `--engine NAME` and `--set key=value`.
+    /// Reads `--smoke`, `--no-peers`, `--only NAME,NAME`, `--engine NAME` and `--set key=value`.
     pub fn read(arguments: impl IntoIterator<Item = String>) -> Result<Options, Failure> {
         let mut options = Options { has_peers: true, ..Options::default() };
         let mut arguments = arguments.into_iter();
@@ -25,6 +27,10 @@ impl Options {
             match &*argument {
                 "--smoke" => (options.is_smoke, options.has_peers) = (true, false),
                 "--no-peers" => options.has_peers = false,
+                "--only" => {
+                    options.only = Some(value()?.split(',').map(str::to_owned).collect());
+                    options.has_peers = false;
+                }
                 "--engine" => options.engine = Some(value()?),
                 "--set" => {
                     let value = value()?;
@@ -32,13 +38,19 @@ impl Options {
                     options.settings.push((setting.0.to_owned(), setting.1.to_owned()));
                 }
                 _ => {
-                    return Err(
-                        format!("{argument}: unknown; there are --smoke, --no-peers").into()
-                    );
+                    return Err(format!(
+                        "{argument}: unknown; there are --smoke, --no-peers, --only"
+                    )
+                    .into());
                 }
             }
         }
         Ok(options)
+    }
+
+    /// Whether the engine of that name is to be run.
+    pub fn wants(&self, engine: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| only.iter().any(|name| name == engine))
     }
 
     /// A setting of the child.

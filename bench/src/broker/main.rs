@@ -38,7 +38,7 @@ fn main() -> Result<(), Failure> {
         return child::run(name, &options);
     }
     let queues = if options.is_smoke { SMOKE_QUEUES } else { QUEUES };
-    let mut measured = run_engines(queues)?;
+    let mut measured = run_engines(queues, &options)?;
     if options.has_peers {
         peers::run(queues, &mut measured);
     }
@@ -47,10 +47,10 @@ fn main() -> Result<(), Failure> {
 }
 
 /// All engines of this binary, round by round.
-fn run_engines(queues: usize) -> Result<BTreeMap<String, Measured>, Failure> {
+fn run_engines(queues: usize, options: &Options) -> Result<BTreeMap<String, Measured>, Failure> {
     let arguments = ["--set".to_owned(), format!("queues={queues}")];
     let mut running = Vec::new();
-    for entry in &ENGINES {
+    for entry in ENGINES.iter().filter(|entry| options.wants(entry.name)) {
         println!("building {}", entry.name);
         running.push((Engine::start(entry.name, &arguments)?, entry.rounds));
     }

@@ -37,7 +37,7 @@ fn main() -> Result<(), Failure> {
         return child::run(name, &options);
     }
     let operations = if options.is_smoke { SMOKE_OPERATIONS } else { OPERATIONS };
-    let mut measured = run_engines(operations)?;
+    let mut measured = run_engines(operations, &options)?;
     if options.has_peers {
         peers::run(&mut measured);
     }
@@ -46,10 +46,14 @@ fn main() -> Result<(), Failure> {
 }
 
 /// All engines of this binary, round by round.
-fn run_engines(operations: usize) -> Result<BTreeMap<String, Measured>, Failure> {
+fn run_engines(
+    operations: usize,
+    options: &Options,
+) -> Result<BTreeMap<String, Measured>, Failure> {
     let arguments = ["--set".to_owned(), format!("operations={operations}")];
-    let start = |(name, _): &(&str, _)| Engine::start(name, &arguments);
-    let mut running = ENGINES.iter().map(start).collect::<Result<Vec<_>, _>>()?;
+    let wanted = ENGINES.iter().filter(|(name, _)| options.wants(name));
+    let mut running =
+        wanted.map(|(name, _)| Engine::start(name, &arguments)).collect::<Result<Vec<_>, _>>()?;
     for (command, times) in [("warm", WARM_ROUNDS), ("round", ROUNDS), ("check", 1)] {
         for _ in 0..times {
             for engine in &mut running {

@@ -53,9 +53,9 @@ fn main() -> Result<(), Failure> {
         println!("{mode} {temporality}");
         let [instruments, sets] = size.operation;
         let setup = Setup { mode, temporality, instruments, sets, limit: LIMIT };
-        run_operations(setup, size.rounds, &mut operations)?;
+        run_operations(setup, size.rounds, &options, &mut operations)?;
         let [instruments, sets] = size.peak;
-        run_peak(Setup { instruments, sets, limit: sets + 1, ..setup }, &mut peaks)?;
+        run_peak(Setup { instruments, sets, limit: sets + 1, ..setup }, &options, &mut peaks)?;
     }
     if options.has_peers {
         peers::run(&mut operations, &mut peaks);
@@ -64,10 +64,17 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-fn run_operations(setup: Setup, rounds: usize, measured: &mut All) -> Result<(), Failure> {
-    let start = |(name, _): &(&str, _)| Engine::start(name, &setup.arguments());
-    let mut running = ENGINES.iter().map(start).collect::<Result<Vec<_>, _>>()?;
-    for (command, times) in [("warm", WARM_ROUNDS), ("op", rounds), ("check", 1)] {
+fn run_operations(
+    setup: Setup,
+    rounds: usize,
+    options: &Options,
+    measured: &mut All,
+) -> Result<(), Failure> {
+    let wanted = ENGINES.iter().filter(|(name, _)| options.wants(name));
+    let mut running = wanted
+        .map(|(name, _)| Engine::start(name, &setup.arguments()))
+        .collect::<Result<Vec<_>, _>>()?;
+    for (command, times) in [("warm", WARM_ROUNDS), ("op", rounds), ("count", 1), ("check", 1)] {
         for _ in 0..times {
             for engine in &mut running {
                 engine.ask(command)?;
@@ -82,8 +89,8 @@ fn run_operations(setup: Setup, rounds: usize, measured: &mut All) -> Result<(),
 }
 
 /// One engine after the other, because each takes gigabytes.
-fn run_peak(setup: Setup, measured: &mut All) -> Result<(), Failure> {
-    for (name, _) in &ENGINES {
+fn run_peak(setup: Setup, options: &Options, measured: &mut All) -> Result<(), Failure> {
+    for (name, _) in ENGINES.iter().filter(|(name, _)| options.wants(name)) {
         let mut engine = Engine::start(name, &setup.arguments())?;
         engine.ask("peak")?;
         measured.insert(Key::new(name, setup.mode, setup.temporality), engine.end()?);

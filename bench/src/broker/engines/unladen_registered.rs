@@ -8,36 +8,52 @@ use crate::workload::{FAMILIES, Value, Workload};
 
 struct Unladen {
     registry: Registry,
-    _counters: Vec<Counter>,
-    _gauges: Vec<Gauge>,
+    _handles: Handles,
+}
+
+#[derive(Default)]
+struct Handles {
+    counters: Vec<Counter>,
+    gauges: Vec<Gauge<i64>>,
+    fractions: Vec<Gauge>,
 }
 
 pub fn build(workload: Workload) -> Result<Built, Failure> {
     let registry = Registry::new();
-    let (mut counters, mut gauges) = (Vec::new(), Vec::new());
+    let mut handles = Handles::default();
     for (number, described) in FAMILIES.iter().enumerate() {
         let spec = Spec::new(described.name, described.help).limit(workload.queues);
         let labels = ["vhost", "queue"];
-        if described.is_counter {
-            let family = registry.counter(spec, labels)?;
-            workload.each_queue(|queue, values| {
-                let counter = family.with(values);
-                counter.add(workload.raw(queue, number));
-                counters.push(counter);
-            });
-        } else {
-            let family = registry.gauge(spec, labels)?;
-            workload.each_queue(|queue, values| {
-                let gauge = family.with(values);
-                gauge.set(match workload.value(queue, number) {
-                    Value::Integer(value) => value as f64,
-                    Value::Fraction(value) => value,
+        match workload.value(0, number) {
+            Value::Integer(_) if described.is_counter => {
+                let family = registry.counter(spec, labels)?;
+                workload.each_queue(|queue, values| {
+                    let counter = family.with(values);
+                    counter.add(workload.raw(queue, number));
+                    handles.counters.push(counter);
                 });
-                gauges.push(gauge);
-            });
+            }
+            Value::Integer(_) => {
+                let family = registry.integer_gauge(spec, labels)?;
+                workload.each_queue(|queue, values| {
+                    let gauge = family.with(values);
+                    gauge.set(workload.raw(queue, number).cast_signed());
+                    handles.gauges.push(gauge);
+                });
+            }
+            Value::Fraction(_) => {
+                let family = registry.gauge(spec, labels)?;
+                workload.each_queue(|queue, values| {
+                    let gauge = family.with(values);
+                    if let Value::Fraction(value) = workload.value(queue, number) {
+                        gauge.set(value);
+                    }
+                    handles.fractions.push(gauge);
+                });
+            }
         }
     }
-    Ok(Built::engine(Unladen { registry, _counters: counters, _gauges: gauges }))
+    Ok(Built::engine(Unladen { registry, _handles: handles }))
 }
 
 impl Engine for Unladen {

@@ -29,9 +29,9 @@ pub fn build() -> Result<Built, Failure> {
     built.upkeep = Box::new(move || upkeep.run_upkeep());
 
     let counter = labelled!(counter, "requests");
-    built.contended(["bound", "contended2"], move |_| counter.increment(black_box(1)));
+    built.contended(["bound", "contended2"], move |_| counter.increment(1));
     built.contended(["unbound3", "contended2_unbound3"], move |_| {
-        labelled!(counter, "requests").increment(black_box(1));
+        labelled!(counter, "requests").increment(1);
     });
     let histogram = labelled!(histogram, "latency");
     built.case("histogram", move |n| histogram.record(value(n)));

@@ -13,8 +13,9 @@ use crate::case::Built;
 type Build = fn() -> Result<Built, Failure>;
 
 /// All engines, in the order of the table.
-pub static ENGINES: [(&str, Build); 5] = [
+pub static ENGINES: [(&str, Build); 6] = [
     ("unladen", unladen::build),
+    ("unladen-declared", unladen::build_declared),
     ("opentelemetry_sdk", opentelemetry_sdk::build),
     ("prometheus", prometheus::build),
     ("prometheus-client", prometheus_client::build),
