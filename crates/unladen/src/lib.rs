@@ -7,6 +7,7 @@
 //! collector   Collector: families written straight from the program's own state
 //! process     the collector of the process' own figures
 //! reader      Reader: everything as columns, cumulative or as differences, lent or kept
+//! endpoint    Endpoint: from a scrape's request to an answer, for any HTTP server
 //! ```
 //! ```
 //! use unladen::{Negotiated, Registry};
@@ -37,6 +38,8 @@ mod check;
 mod clock;
 pub mod collector;
 mod described;
+#[cfg(feature = "endpoint")]
+pub mod endpoint;
 mod error;
 mod exemplar;
 mod expose;
