@@ -40,7 +40,7 @@ pub fn run(name: &str, options: &Options) -> Result<(), Failure> {
             }
         };
         if matches!(command, "check" | "peak") {
-            check(name, setup, &*engine, &number)?;
+            check(name, setup, &mut *engine, &number)?;
         }
         Ok(line)
     })
@@ -89,7 +89,12 @@ fn peak(name: &str, setup: Setup, engine: &mut dyn Engine, resident: f64) -> Res
 }
 
 /// Whether the last collection gave what was observed.
-fn check(name: &str, setup: Setup, engine: &dyn Engine, number: &Number) -> Result<(), Failure> {
+fn check(
+    name: &str,
+    setup: Setup,
+    engine: &mut dyn Engine,
+    number: &Number,
+) -> Result<(), Failure> {
     let collected = engine.read();
     let (points, sum) = (setup.points(), setup.sum(number.get()));
     if (collected.points, collected.sum) == (points, sum) {

@@ -18,7 +18,7 @@ use bench::Failure;
 use bench::engine::Engine;
 use bench::options::Options;
 use case::{CASES, Setup};
-use engines::ENGINES;
+use engines::{ENGINES, Entry};
 use summary::{All, Key};
 
 #[global_allocator]
@@ -64,6 +64,12 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
+/// The engines that have this case and are asked for.
+fn wanted(setup: Setup, options: &Options) -> impl Iterator<Item = &'static str> {
+    let has = move |entry: &&Entry| entry.has(setup.mode) && options.wants(entry.name);
+    ENGINES.iter().filter(has).map(|entry| entry.name)
+}
+
 fn run_operations(
     setup: Setup,
     rounds: usize,
@@ -90,7 +96,7 @@ fn run_operations(
 
 /// One engine after the other, because each takes gigabytes.
 fn run_peak(setup: Setup, options: &Options, measured: &mut All) -> Result<(), Failure> {
-    for (name, _) in ENGINES.iter().filter(|(name, _)| options.wants(name)) {
+    for name in wanted(setup, options) {
         let mut engine = Engine::start(name, &setup.arguments())?;
         engine.ask("peak")?;
         measured.insert(Key::new(name, setup.mode, setup.temporality), engine.end()?);

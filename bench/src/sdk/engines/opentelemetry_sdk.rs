@@ -63,7 +63,7 @@ impl Engine for Sdk {
         self.reader.collect_into(&mut self.metrics);
     }
 
-    fn read(&self) -> Collected {
+    fn read(&mut self) -> Collected {
         let mut collected = Collected::default();
         for metric in self.metrics.scope_metrics().flat_map(|scope| scope.metrics()) {
             if let AggregatedMetrics::U64(MetricData::Sum(sum)) = metric.data() {
