@@ -76,9 +76,8 @@ fn run_operations(
     options: &Options,
     measured: &mut All,
 ) -> Result<(), Failure> {
-    let wanted = ENGINES.iter().filter(|(name, _)| options.wants(name));
-    let mut running = wanted
-        .map(|(name, _)| Engine::start(name, &setup.arguments()))
+    let mut running = wanted(setup, options)
+        .map(|name| Engine::start(name, &setup.arguments()))
         .collect::<Result<Vec<_>, _>>()?;
     for (command, times) in [("warm", WARM_ROUNDS), ("op", rounds), ("count", 1), ("check", 1)] {
         for _ in 0..times {
