@@ -304,7 +304,7 @@ impl Held for Histogram {
 }
 
 /// The bounds that OpenTelemetry's SDKs give a histogram whose instrument says nothing.
-const DEFAULT_BOUNDS: [f64; 15] = [
+pub(crate) const DEFAULT_BOUNDS: [f64; 15] = [
     0.0, 5.0, 10.0, 25.0, 50.0, 75.0, 100.0, 250.0, 500.0, 750.0, 1000.0, 2500.0, 5000.0, 7500.0,
     10000.0,
 ];

@@ -38,6 +38,8 @@ mod check;
 mod clock;
 pub mod collector;
 mod described;
+#[cfg(any(feature = "metrics", feature = "opentelemetry"))]
+pub mod door;
 #[cfg(feature = "endpoint")]
 pub mod endpoint;
 mod error;

@@ -6,7 +6,7 @@
 
 use hashbrown::HashTable;
 
-use crate::attributes::{self, Attribute, Attributes, Given, Sets};
+use crate::attributes::{self, Attribute, Attributes, Gathered, Given, Sets};
 use crate::described::{Described, Role};
 use crate::shape::Number;
 use crate::table::OVERFLOW;
@@ -256,8 +256,9 @@ impl<'o> OpenObserver<'o> {
     #[inline]
     pub(crate) fn observe_given<'a>(&mut self, value: Number, given: impl Given<'a>) {
         if self.is_filtered() {
-            let kept: Vec<_> = given.filter(|a| self.described.keeps(a.name)).collect();
-            return self.observe_unexpected(value, kept.into_iter());
+            let described = self.described;
+            let kept = Gathered::new(given.filter(|a| described.keeps(a.name)));
+            return self.observe_unexpected(value, kept.iter());
         }
         let next = self.column.next;
         if self.column.sets.get(next).is_some_and(|set| set.is_list_of(given.clone())) {
@@ -274,6 +275,13 @@ impl<'o> OpenObserver<'o> {
         if !self.is_filtered() && self.column.sets.get(next).is_some_and(is_it) {
             // Where it was expected, but not sorted by name.
             return self.column.put(next, value);
+        }
+        if let Some(at) = self.column.find(hashes.set, is_it) {
+            return self.put_known(at, value);
+        }
+        if attributes::repeats(given.clone()) {
+            let once = Gathered::new(given);
+            return self.observe_unexpected(value, once.iter());
         }
         let sets = self.sets;
         self.observe_at(value, || sets.get(&hashes, given.clone()), hashes.set, is_it);

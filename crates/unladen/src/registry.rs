@@ -324,6 +324,22 @@ impl Registry {
         self.0.conflicts.lock().texts.clone()
     }
 
+    /// The help of the family that is the same as `described` in everything else.
+    #[allow(dead_code, reason = "for doors, which are features")]
+    pub(crate) fn known_help(&self, described: &Described) -> Option<String> {
+        let sources = self.0.sources.read();
+        let all = sources.all.iter().chain(&sources.dropped).filter_map(Source::described);
+        all.filter(|other| {
+            let is_of_scope = other.scope == described.scope;
+            other.name == described.name
+                && (other.kind, other.role) == (described.kind, described.role)
+                && other.unit == described.unit
+                && (!is_of_scope || other.original == described.original)
+        })
+        .map(|other| other.help().to_owned())
+        .next()
+    }
+
     #[allow(dead_code, reason = "for doors, which are features")]
     pub(crate) fn note_conflict(&self, text: String) {
         let mut conflicts = self.0.conflicts.lock();

@@ -21,7 +21,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use hashbrown::HashTable;
 use parking_lot::RwLock;
 
-use crate::attributes::{self, Attribute, Attributes, Given, Hashes, Sets};
+use crate::attributes::{self, Attribute, Attributes, Gathered, Given, Hashes, Sets};
 use crate::clock::Clock;
 use crate::described::Described;
 use crate::reader::Progress;
@@ -286,31 +286,19 @@ impl Core {
         }
     }
 
-    /// The same where a view keeps some attributes only. Allocates for more than 16 of them.
+    /// The same where a view keeps some attributes only, or a name stands twice. Allocates for more than
+    /// 16 of them.
     #[inline(never)]
     fn use_kept<'a>(&self, given: impl Given<'a>, write: &dyn Fn(&Row)) {
-        let mut few = [Attribute::from(("", "")); 16];
-        let mut many = Vec::new();
-        let mut count = 0;
-        for attribute in given.filter(|attribute| self.described.keeps(attribute.name)) {
-            match few.get_mut(count) {
-                Some(place) => *place = attribute,
-                None if many.is_empty() => {
-                    many.extend_from_slice(&few);
-                    many.push(attribute);
-                }
-                None => many.push(attribute),
-            }
-            count += 1;
-        }
-        let kept = few.get(..count).unwrap_or(&many).iter().copied();
-        self.use_uncached(&attributes::hash(kept.clone()), kept, write);
+        let kept = Gathered::new(given.filter(|attribute| self.described.keeps(attribute.name)));
+        self.use_uncached(&attributes::hash(kept.iter()), kept.iter(), write);
     }
 
     #[inline(never)]
     fn use_uncached<'a>(&self, hashes: &Hashes, given: impl Given<'a>, write: &dyn Fn(&Row)) {
         let (row, set) = match self.find(hashes, given.clone()) {
             Some(found) => found,
+            None if attributes::repeats(given.clone()) => return self.use_kept(given, write),
             None if self.is_full.load(Relaxed) => return write(&self.overflow()),
             None => {
                 let set = self.shared.sets.get(hashes, given.clone());

@@ -1,0 +1,68 @@
+//! Doors for programs that measure through another library's API: what they register becomes families of
+//! a [`Registry`], beside those of the program's own.
+//!
+//! ```text
+//! opentelemetry    a MeterProvider for OpenTelemetry's metrics API  (feature `opentelemetry`)
+//! ```
+//! Neither API can tell its user that a registration failed. So a door never refuses what can be made to
+//! work: what would be one family with another gets a name of its own, and
+//! [`Registry::conflicts`] and a metric tell.
+
+#[cfg(feature = "opentelemetry")]
+pub mod opentelemetry;
+
+use crate::described::Described;
+use crate::error::Error;
+use crate::registry::Registry;
+
+/// Registers with `add`, and takes another way where that can't be: the help that the family has
+/// already, or a name with `word` or a number in it, which `rename` makes.
+fn settle<T>(
+    registry: &Registry,
+    mut described: Described,
+    word: &str,
+    rename: impl Fn(&mut Described, &str),
+    add: impl Fn(Described) -> Result<T, Error>,
+) -> Option<T> {
+    let error = match add(described.clone()) {
+        Ok(added) => return Some(added),
+        Err(error) => error,
+    };
+    registry.note_conflict(error.to_string());
+    if let Some(help) = registry.known_help(&described) {
+        let other = Described { help, ..described.clone() };
+        if let Ok(added) = add(other) {
+            return Some(added);
+        }
+    }
+    [word, "2", "3", "4"].into_iter().find_map(|apart| {
+        rename(&mut described, apart);
+        add(described.clone()).ok()
+    })
+}
+
+/// Whether an attribute may have this name in every body; [`fitting`] makes another of it where not.
+#[inline]
+fn is_fitting(name: &str, is_histogram: bool) -> bool {
+    match name.as_bytes() {
+        [] | [b'_', b'_', ..] => false,
+        [b'o', b't', b'e', b'l', b'_', b's', ..] => !name.starts_with("otel_scope_"),
+        [b'l', b'e'] => !is_histogram,
+        _ => true,
+    }
+}
+
+/// The name that an attribute gets: Prometheus keeps names that begin with `__`, so they lose underscores;
+/// those of the scope's labels lose the `otel_`; `le` is spelt as a scraper spells what it finds taken.
+/// None for an empty one.
+#[inline(never)]
+fn fitting(name: &str, is_histogram: bool) -> Option<&str> {
+    match name {
+        "" => None,
+        "le" if is_histogram => Some("exported_le"),
+        _ if name.starts_with("__") => {
+            Some(&name[name.len() - name.trim_start_matches('_').len() - 1..])
+        }
+        _ => name.strip_prefix("otel_").filter(|rest| rest.starts_with("scope_")).or(Some(name)),
+    }
+}

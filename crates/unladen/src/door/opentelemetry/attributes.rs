@@ -1,0 +1,223 @@
+//! OpenTelemetry's attributes as ours: text, read where it stands, and other values written out beside.
+//!
+//! 1. Where all values are text and all names fit, the key-value pairs are read as they are.
+//! 2. Otherwise the values that are no text are written, one after the other, into memory that the
+//!    thread keeps, and are read there. Neither allocates in the steady state, however many there are.
+
+use std::cell::RefCell;
+use std::fmt::Write;
+use std::slice::Iter;
+
+use ::opentelemetry::{Array, KeyValue, Value};
+use wire::number;
+
+use crate::attributes::{Attribute, Given, ValueType};
+use crate::door::{fitting, is_fitting};
+
+/// What is done with attributes once they can be read.
+pub(super) trait Use {
+    /// What comes of it.
+    type Output;
+    /// Does it.
+    fn run<'a>(self, given: impl Given<'a>) -> Self::Output;
+}
+
+/// Has `what` done with `attributes`.
+#[inline]
+pub(super) fn read<U: Use>(attributes: &[KeyValue], is_histogram: bool, what: U) -> U::Output {
+    let is_plain = |pair: &KeyValue| {
+        matches!(pair.value, Value::String(_)) && is_fitting(pair.key.as_str(), is_histogram)
+    };
+    if attributes.iter().all(is_plain) {
+        return what.run(attributes.iter().map(plain));
+    }
+    read_written(attributes, is_histogram, what)
+}
+
+#[inline]
+fn plain(pair: &KeyValue) -> Attribute<'_> {
+    let value = match &pair.value {
+        Value::String(text) => text.as_str(),
+        _ => "",
+    };
+    Attribute { name: pair.key.as_str(), value, value_type: ValueType::Text }
+}
+
+/// Values written out, one behind the other.
+#[derive(Default)]
+struct Written {
+    text: String,
+    ends: Vec<u32>,
+}
+
+thread_local! {
+    static WRITTEN: RefCell<Written> = const {
+        RefCell::new(Written { text: String::new(), ends: Vec::new() })
+    };
+}
+
+fn read_written<U: Use>(attributes: &[KeyValue], is_histogram: bool, what: U) -> U::Output {
+    let mut what = Some(what);
+    let mut run = |written: &mut Written| {
+        what.take().map(|what| what.run(written.write(attributes, is_histogram)))
+    };
+    let done = WRITTEN.try_with(|written| Some(run(&mut *written.try_borrow_mut().ok()?)));
+    // The thread is ending, or its allocator measures through this door as well.
+    let done = done.ok().flatten().unwrap_or_else(|| run(&mut Written::default()));
+    done.expect("it is run once, here or there")
+}
+
+impl Written {
+    fn write<'a>(&'a mut self, attributes: &'a [KeyValue], is_histogram: bool) -> Mixed<'a> {
+        self.text.clear();
+        self.ends.clear();
+        let mut left = 0;
+        for pair in attributes {
+            left += usize::from(!pair.key.as_str().is_empty());
+            if !matches!(pair.value, Value::String(_)) {
+                write_value(&pair.value, &mut self.text);
+                self.ends.push(self.text.len() as u32);
+            }
+        }
+        Mixed {
+            pairs: attributes.iter(),
+            text: &self.text,
+            ends: self.ends.iter(),
+            at: 0,
+            left,
+            is_histogram,
+        }
+    }
+}
+
+/// Attributes of which some are written out.
+#[derive(Clone)]
+struct Mixed<'a> {
+    pairs: Iter<'a, KeyValue>,
+    text: &'a str,
+    ends: Iter<'a, u32>,
+    at: usize,
+    left: usize,
+    is_histogram: bool,
+}
+
+impl<'a> Iterator for Mixed<'a> {
+    type Item = Attribute<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Attribute<'a>> {
+        loop {
+            let pair = self.pairs.next()?;
+            let (value, value_type) = match &pair.value {
+                Value::String(text) => (text.as_str(), ValueType::Text),
+                other => {
+                    let end = *self.ends.next()? as usize;
+                    let value = self.text.get(self.at..end).unwrap_or_default();
+                    self.at = end;
+                    (value, type_of(other))
+                }
+            };
+            let name = pair.key.as_str();
+            let name = match is_fitting(name, self.is_histogram) {
+                true => name,
+                false => match fitting(name, self.is_histogram) {
+                    Some(name) => name,
+                    None => continue,
+                },
+            };
+            self.left -= 1;
+            return Some(Attribute { name, value, value_type });
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for Mixed<'_> {}
+
+fn type_of(value: &Value) -> ValueType {
+    match value {
+        Value::Bool(_) => ValueType::Boolean,
+        Value::I64(_) => ValueType::Integer,
+        Value::F64(_) => ValueType::Float,
+        Value::Array(_) => ValueType::Array,
+        _ => ValueType::Text,
+    }
+}
+
+/// Appends a value as text: numbers as JSON has them, arrays as JSON.
+pub(super) fn write_value(value: &Value, out: &mut String) {
+    match value {
+        Value::Bool(value) => write_boolean(*value, out),
+        Value::I64(value) => out.push_str(itoa::Buffer::new().format(*value)),
+        Value::F64(value) => write_float(*value, out),
+        Value::String(text) => out.push_str(text.as_str()),
+        Value::Array(Array::Bool(values)) => {
+            write_array(values, out, |v, out| write_boolean(*v, out));
+        }
+        Value::Array(Array::I64(values)) => {
+            write_array(values, out, |v, out| out.push_str(itoa::Buffer::new().format(*v)));
+        }
+        Value::Array(Array::F64(values)) => write_array(values, out, |value, out| {
+            if value.is_finite() {
+                write_float(*value, out);
+            } else {
+                // JSON has no such numbers.
+                out.push('"');
+                write_float(*value, out);
+                out.push('"');
+            }
+        }),
+        Value::Array(Array::String(values)) => {
+            write_array(values, out, |text, out| write_quoted(text.as_str(), out));
+        }
+        // Kinds of values that the API may yet get.
+        other => {
+            let _ = write!(out, "{other}");
+        }
+    }
+}
+
+fn write_boolean(value: bool, out: &mut String) {
+    out.push_str(if value { "true" } else { "false" });
+}
+
+fn write_float(value: f64, out: &mut String) {
+    match value {
+        _ if value.is_nan() => out.push_str("NaN"),
+        f64::INFINITY => out.push_str("Infinity"),
+        f64::NEG_INFINITY => out.push_str("-Infinity"),
+        _ => out.push_str(number::Buffer::new().json(value)),
+    }
+}
+
+fn write_array<T>(values: &[T], out: &mut String, write: impl Fn(&T, &mut String)) {
+    out.push('[');
+    for (index, value) in values.iter().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        write(value, out);
+    }
+    out.push(']');
+}
+
+fn write_quoted(text: &str, out: &mut String) {
+    out.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            control if control < ' ' => {
+                let _ = write!(out, "\\u{:04x}", u32::from(control));
+            }
+            other => out.push(other),
+        }
+    }
+    out.push('"');
+}
