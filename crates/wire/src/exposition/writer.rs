@@ -41,8 +41,8 @@ use super::name::Escaping;
 use super::negotiate::Negotiated;
 use super::{Format, Kind};
 use crate::number::SHORT;
-use chunk::Chunk;
-use heads::{Heads, Suffix};
+use chunk::{Chunk, copy_text};
+use heads::{Heads, SHORT_HEAD};
 use lines::{Classic, Lines, write_value};
 use messages::{Messages, Spelling};
 use native::Fewer;
@@ -318,23 +318,20 @@ impl<'s> Writer<'s> {
     /// The line that nearly all lines are. Says whether it was one.
     #[inline]
     fn short(&mut self, labels: LabelsRef<'_>, value: Value) -> bool {
-        let heads = &self.scratch.heads;
-        if labels.is_empty() || !labels.is_direct(self.negotiated.escaping) || heads.has_parts() {
+        let (head, head_length) = self.scratch.heads.short();
+        if head_length == 0 || labels.is_empty() || !labels.is_direct(self.negotiated.escaping) {
             return false;
         }
-        let format = self.negotiated.format;
-        let head = heads.labelled(Suffix::Own, false);
         let text = labels.as_bytes();
-        let Some(room) = self.out.free(head.len() + text.len() + 3 + SHORT) else { return false };
-        let (to, room) = room.split_at_mut(head.len());
-        to.copy_from_slice(head);
-        let (to, room) = room.split_at_mut(text.len());
-        to.copy_from_slice(text);
+        let Some(room) = self.out.free(SHORT_HEAD + text.len() + 3 + SHORT) else { return false };
+        room[..SHORT_HEAD].copy_from_slice(head);
+        let room = &mut room[head_length..];
+        copy_text(text, room);
+        let room = &mut room[text.len()..];
         room[..2].copy_from_slice(b"} ");
-        let length = 2 + write_value(format, value, &mut room[2..]);
+        let length = 2 + write_value(self.negotiated.format, value, &mut room[2..]);
         room[length] = b'\n';
-        let length = head.len() + text.len() + length + 1;
-        self.out.advance(length);
+        self.out.advance(head_length + text.len() + length + 1);
         true
     }
 

@@ -113,3 +113,28 @@ impl<'s> Chunk<'s> {
         }
     }
 }
+
+/// Copies `text` to the front of `to`, which is longer. What labels are long is copied in two pieces that
+/// overlap, each of a size that the compiler knows: that is twice as fast as asking the library.
+#[inline]
+pub(super) fn copy_text(text: &[u8], to: &mut [u8]) {
+    if let (true, Some(first), Some(last)) =
+        (text.len() <= 64, text.first_chunk::<32>(), text.last_chunk::<32>())
+        && let Some(to) = to.get_mut(..text.len())
+    {
+        to[..32].copy_from_slice(first);
+        let at = to.len() - 32;
+        to[at..].copy_from_slice(last);
+        return;
+    }
+    if let (true, Some(first), Some(last)) =
+        (text.len() <= 32, text.first_chunk::<16>(), text.last_chunk::<16>())
+        && let Some(to) = to.get_mut(..text.len())
+    {
+        to[..16].copy_from_slice(first);
+        let at = to.len() - 16;
+        to[at..].copy_from_slice(last);
+        return;
+    }
+    to[..text.len()].copy_from_slice(text);
+}
