@@ -14,8 +14,19 @@ pub fn is_legacy(name: &str) -> bool {
 fn is_legacy_label(name: &str, more: &[u8]) -> bool {
     !name.is_empty()
         && !name.as_bytes()[0].is_ascii_digit()
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || more.contains(&b))
+        && name.bytes().all(|b| IS_LEGACY[usize::from(b)] || more.contains(&b))
 }
+
+/// Letters, digits and `_`.
+const IS_LEGACY: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = (byte as u8).is_ascii_alphanumeric() || byte as u8 == b'_';
+        byte += 1;
+    }
+    table
+};
 
 /// How names outside the legacy alphabet are written, as `escaping=` in `Accept` and `Content-Type`
 /// says. Names within it are always written as they are.

@@ -194,10 +194,32 @@ pub(super) fn push_without_nul(text: &str, out: &mut String, push: fn(&str, &mut
     }
 }
 
+/// Whether one of the eight is `byte`.
+#[inline]
+const fn has_byte(eight: u64, byte: u8) -> bool {
+    const ONES: u64 = u64::MAX / 0xff;
+    let differences = eight ^ (ONES * byte as u64);
+    differences.wrapping_sub(ONES) & !differences & (ONES << 7) != 0
+}
+
+/// Whether a byte of `text` has to be escaped in quotes.
+#[inline]
+pub(super) fn needs_escape(text: &str) -> bool {
+    let is_one = |byte: u8| matches!(byte, b'\\' | b'"' | b'\n');
+    let bytes = text.as_bytes();
+    let Some(last) = bytes.last_chunk::<8>() else { return bytes.iter().any(|byte| is_one(*byte)) };
+    // Eight bytes at a time; the last eight may have been seen before.
+    let (eights, _) = bytes.as_chunks::<8>();
+    eights.iter().chain([last]).any(|eight| {
+        let eight = u64::from_le_bytes(*eight);
+        has_byte(eight, b'\\') | has_byte(eight, b'"') | has_byte(eight, b'\n')
+    })
+}
+
 /// Appends `text` so that it ends neither a line nor the quotes that it stands in.
 pub(super) fn push_escaped(text: &str, out: &mut String) {
     // Nearly no text needs it, and looking at all of it without a branch is fast.
-    if !text.bytes().fold(false, |any, b| any | matches!(b, b'\\' | b'"' | b'\n')) {
+    if !needs_escape(text) {
         return out.push_str(text);
     }
     for part in text.split_inclusive(['\\', '"', '\n']) {

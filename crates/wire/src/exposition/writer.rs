@@ -37,8 +37,9 @@ pub use super::stored::{LabelSet, LabelsRef, StoredIter, StoredLabels, escape_in
 pub use metric::{Bucket, Buckets, Exemplar, Extra, Family, Native, Summary, Value, dense};
 
 use super::messages::field::METRIC_LABEL;
-use super::name::Escaping;
+use super::name::{Escaping, is_legacy};
 use super::negotiate::Negotiated;
+use super::stored::needs_escape;
 use super::{Format, Kind};
 use crate::number::SHORT;
 use chunk::{Chunk, copy_text};
@@ -306,13 +307,17 @@ impl<'s> Writer<'s> {
     pub fn number(&mut self, labels: LabelSet<'_>, value: Value, extra: &Extra<'_>) {
         let is_plain =
             extra.timestamp_ms.is_none() && extra.created_ms.is_none() && extra.exemplar.is_none();
-        if let (true, LabelSet::Stored(stored)) = (is_plain, labels)
-            && self.negotiated.format != Format::Protobuf
-            && self.short(stored, value)
-        {
-            return;
+        let is_written = is_plain
+            && match labels {
+                _ if self.negotiated.format == Format::Protobuf => {
+                    self.short_message(labels, value)
+                }
+                LabelSet::Stored(stored) => self.short(stored, value),
+                LabelSet::Pairs(pairs) => self.short_pairs(pairs, value),
+            };
+        if !is_written {
+            self.long(labels, value, extra);
         }
-        self.long(labels, value, extra);
     }
 
     /// The line that nearly all lines are. Says whether it was one.
@@ -333,6 +338,56 @@ impl<'s> Writer<'s> {
         room[length] = b'\n';
         self.out.advance(head_length + text.len() + length + 1);
         true
+    }
+
+    /// The same, of labels that are not escaped yet and don't have to be.
+    fn short_pairs(&mut self, pairs: &[(&str, &str)], value: Value) -> bool {
+        let (head, head_length) = self.scratch.heads.short();
+        let common = LabelsRef::new(&self.scratch.common, self.scratch.common_legacy);
+        if head_length == 0 || pairs.is_empty() || !common.is_direct(self.negotiated.escaping) {
+            return false;
+        }
+        let text: usize = pairs.iter().map(|(name, value)| name.len() + value.len() + 4).sum();
+        let Some(room) = self.out.free(SHORT_HEAD + text + 3 + SHORT) else { return false };
+        room[..SHORT_HEAD].copy_from_slice(head);
+        let mut at = head_length;
+        for (name, value) in pairs {
+            if !is_legacy(name) || needs_escape(value) {
+                return false;
+            }
+            let (name, value) = (name.as_bytes(), value.as_bytes());
+            copy_text(name, &mut room[at..]);
+            at += name.len();
+            room[at..at + 2].copy_from_slice(b"=\"");
+            copy_text(value, &mut room[at + 2..]);
+            at += 2 + value.len();
+            room[at..at + 2].copy_from_slice(b"\",");
+            at += 2;
+        }
+        // The last comma is the brace's place.
+        room[at - 1..=at].copy_from_slice(b"} ");
+        at += 1;
+        at += write_value(self.negotiated.format, value, &mut room[at..]);
+        room[at] = b'\n';
+        self.out.advance(at + 1);
+        true
+    }
+
+    /// The message that nearly all messages are.
+    fn short_message(&mut self, labels: LabelSet<'_>, value: Value) -> bool {
+        let Scratch { heads, messages, common, common_legacy, .. } = &mut *self.scratch;
+        let common = LabelsRef::new(common, *common_legacy);
+        let escaping = self.negotiated.escaping;
+        let is_direct = match labels {
+            LabelSet::Stored(stored) => stored.is_direct(escaping),
+            LabelSet::Pairs(pairs) => {
+                escaping == Escaping::AllowUtf8 || pairs.iter().all(|(name, _)| is_legacy(name))
+            }
+        };
+        is_direct
+            && common.is_direct(escaping)
+            && !heads.has_parts()
+            && messages.short(&mut self.out, (common, labels), heads.kind(), value)
     }
 
     #[inline(never)]

@@ -9,6 +9,9 @@ pub(crate) const SHORT: usize = 32;
 /// Room for any number written out: `-0.` and 323 zeros and 17 digits.
 const LONG: usize = 352;
 
+/// Every integer below this is a number of its own in floating point.
+const EXACT: u64 = 1 << 53;
+
 /// At this decimal exponent Go's `'g'` changes to the exponent form.
 const EXPONENT_FORM_FROM: i32 = 6;
 
@@ -78,16 +81,24 @@ impl Buffer {
 /// Writes as [`Buffer::exposition`] and gives the length. `out` holds at least [`SHORT`] bytes.
 #[inline]
 pub(crate) fn write_exposition(value: f64, out: &mut [u8]) -> usize {
-    // Most samples are small integers. 'g' writes those below 1e6 without an exponent, and the cast
-    // turns a negative zero into a plain one, as Prometheus' own writer does.
-    let integer = value as i32;
-    if f64::from(integer) == value && integer.unsigned_abs() < 1_000_000 {
-        return write_integer(i64::from(integer), out);
+    // Most samples are integers. The cast turns a negative zero into a plain one, as Prometheus' own
+    // writer does.
+    let integer = value as i64;
+    if integer as f64 == value && integer.unsigned_abs() < EXACT {
+        return write_signed(integer, out);
     }
     if let Some(length) = special(value, out) {
         return length;
     }
     let sign = sign(value, out);
+    if (1e-3..1e6).contains(&value.abs()) {
+        // The shortest digits come laid out as Go does it.
+        let mut buffer = zmij::Buffer::new();
+        let digits = buffer.format_finite(value.abs()).as_bytes();
+        if !digits.contains(&b'e') && !digits.ends_with(b".0") {
+            return sign + put(&mut out[sign..], digits);
+        }
+    }
     sign + general_form(&Decimal::of(value), &mut out[sign..])
 }
 
@@ -106,7 +117,7 @@ pub(crate) fn write_openmetrics(value: f64, out: &mut [u8]) -> usize {
 /// holds at least [`SHORT`] bytes.
 #[inline]
 pub(crate) fn write_count(value: u64, out: &mut [u8]) -> usize {
-    if value >= 1 << 53 {
+    if value >= EXACT {
         return write_exposition(value as f64, out);
     }
     let Some(out) = out.first_chunk_mut::<SHORT>() else { return 0 };
@@ -133,6 +144,22 @@ pub(crate) fn write_count(value: u64, out: &mut [u8]) -> usize {
         b'0' + exponent % 10,
     ]);
     length + 4
+}
+
+/// The same of a number that may be negative.
+#[inline]
+pub(crate) fn write_signed(value: i64, out: &mut [u8]) -> usize {
+    if value >= 0 {
+        return write_count(value as u64, out);
+    }
+    if value.unsigned_abs() >= EXACT {
+        return write_exposition(value as f64, out);
+    }
+    // One byte less is still enough: these have 16 digits at most.
+    let mut digits = [0; SHORT];
+    let length = write_count(value.unsigned_abs(), &mut digits);
+    out[0] = b'-';
+    1 + put(&mut out[1..], &digits[..length])
 }
 
 /// Writes the digits of `value`, below 10^17, from `at`, at most 1, and gives their number.
@@ -199,10 +226,9 @@ struct Decimal {
 
 impl Decimal {
     fn of(value: f64) -> Decimal {
-        const EXACT: f64 = 9_007_199_254_740_992.0;
         let magnitude = value.abs();
         let mut decimal = Decimal { digits: [0; 24], length: 0, point: 0 };
-        if magnitude < EXACT && magnitude.trunc() == magnitude {
+        if magnitude < EXACT as f64 && magnitude.trunc() == magnitude {
             let mut buffer = itoa::Buffer::new();
             decimal.read(buffer.format(magnitude as u64).as_bytes());
         } else {
@@ -310,4 +336,54 @@ fn plain_form(decimal: &Decimal, out: &mut [u8]) -> usize {
     put(out, &digits[..whole]);
     out[whole] = b'.';
     whole + 1 + put(&mut out[whole + 1..], &digits[whole..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The shortcuts write what the rules say.
+    #[test]
+    fn shortcuts_agree_with_the_rules() {
+        let by_the_rules = |value: f64| {
+            let mut out = [0; LONG];
+            let sign = if value < 0.0 { put(&mut out, b"-") } else { 0 };
+            let length = sign + general_form(&Decimal::of(value), &mut out[sign..]);
+            String::from_utf8(out[..length].to_vec()).unwrap()
+        };
+        let check = |value: f64| {
+            let mut buffer = Buffer::new();
+            let expected = by_the_rules(value);
+            assert_eq!(buffer.exposition(value), expected);
+            if value == value.trunc() && value.abs() < 1e18 {
+                let mut out = [0; SHORT];
+                let length = write_signed(value as i64, &mut out);
+                assert_eq!(&out[..length], expected.as_bytes());
+                if value >= 0.0 {
+                    let length = write_count(value as u64, &mut out);
+                    assert_eq!(&out[..length], expected.as_bytes());
+                }
+            }
+        };
+        let mut random = 1u64;
+        for round in 0..200_000u32 {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            let integer = (random >> (round % 61)) as i64 as f64;
+            check(integer.min(9e17));
+            check(-integer.min(9e17));
+            let fraction = f64::from_bits(random);
+            if fraction.is_finite() {
+                check(fraction);
+            }
+            check((random >> 40) as f64 / f64::from(1 << (round % 30)));
+        }
+        for exponent in 0..18 {
+            for near in [-1.0, 0.0, 1.0] {
+                check(10f64.powi(exponent) + near);
+                check(-(10f64.powi(exponent) + near));
+            }
+        }
+    }
 }

@@ -7,7 +7,9 @@ use super::spell::{Speller, render};
 use crate::exposition::name::Escaping;
 use crate::exposition::stored::{LabelsRef, NUL};
 use crate::exposition::{Format, Kind};
-use crate::number::{SHORT, write_count, write_exposition, write_integer, write_openmetrics};
+use crate::number::{
+    SHORT, write_count, write_exposition, write_integer, write_openmetrics, write_signed,
+};
 
 /// Room for what a line holds beside its beginning, its labels, and its exemplar: ` ` and a value, `,le="`
 /// and a bound, ` ` and a timestamp, braces, and the end of the line.
@@ -213,10 +215,6 @@ pub(super) fn write_value(format: Format, value: Value, out: &mut [u8]) -> usize
     match value {
         Value::Float(value) => write_exposition(value, out),
         Value::Count(count) => write_count(count, out),
-        Value::Integer(integer) if integer >= 0 => write_count(integer as u64, out),
-        Value::Integer(integer) => {
-            out[0] = b'-';
-            1 + write_count(integer.unsigned_abs(), &mut out[1..])
-        }
+        Value::Integer(integer) => write_signed(integer, out),
     }
 }

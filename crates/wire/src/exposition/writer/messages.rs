@@ -7,6 +7,8 @@
 //!    finished, the chunk goes to the sink, and the family begins again in the next.
 //! 3. A metric that no chunk holds becomes a message of its own, which goes out in pieces.
 
+use std::ops::Range;
+
 use super::chunk::Chunk;
 use super::lines::Classic;
 use super::metric::{Bucket, Exemplar, Extra, Native, Summary, Value};
@@ -104,12 +106,158 @@ impl Messages {
         out.put(&self.metric);
     }
 
+    /// Appends a number without more to the open message, if it is as short as nearly all are; says
+    /// whether it was. The labels' names are written as they are.
+    #[inline]
+    pub(super) fn short(
+        &self,
+        out: &mut Chunk<'_>,
+        (common, labels): (LabelsRef<'_>, LabelSet<'_>),
+        kind: Kind,
+        value: Value,
+    ) -> bool {
+        if self.open.is_none() {
+            return false;
+        }
+        let Some(room) = out.free(2 + SHORTEST + VALUE + WIDE) else { return false };
+        let mut short = Short { room, at: 2 };
+        let fits = short.stored(common)
+            && match labels {
+                LabelSet::Stored(stored) => short.stored(stored),
+                LabelSet::Pairs(pairs) => pairs.iter().all(|(n, v)| short.label(n, v)),
+            };
+        if !fits {
+            return false;
+        }
+        let Short { room, at } = short;
+        room[at] = (place_of(kind) << 3) as u8 | WireType::Bytes as u8;
+        room[at + 1] = 9;
+        room[at + 2] = (field::NUMBER_VALUE << 3) as u8 | WireType::Fixed64 as u8;
+        room[at + 3..at + VALUE].copy_from_slice(&value.as_f64().to_le_bytes());
+        room[0] = (field::FAMILY_METRIC << 3) as u8 | WireType::Bytes as u8;
+        room[1] = (at - 2 + VALUE) as u8;
+        out.advance(at + VALUE);
+        true
+    }
+
     #[cold]
     fn alone(&mut self, out: &mut Chunk<'_>, size: usize) {
         out.varint((self.header.len() + size) as u64);
         out.put(&self.header);
         out.nested(field::FAMILY_METRIC, self.metric.len());
         out.put(&self.metric);
+    }
+}
+
+/// The most bytes of labels whose metric has one byte of length, and the bytes of the value behind them.
+const SHORTEST: usize = 0x7f - VALUE;
+const VALUE: usize = 11;
+
+/// A copy of this size takes no call; what is copied beyond a text's end is written over.
+const WIDE: usize = 16;
+
+/// Labels of a metric that may turn out too long.
+struct Short<'r> {
+    room: &'r mut [u8],
+    at: usize,
+}
+
+impl Short<'_> {
+    /// Writes labels that hold no escapes. Says whether there is room for them and there are none.
+    #[inline]
+    fn stored(&mut self, labels: LabelsRef<'_>) -> bool {
+        let mut rest = labels.as_bytes();
+        while let Some(name) = find(rest, b'=') {
+            let value = &rest[(name + 2).min(rest.len())..];
+            let Some(length) = find(value, b'"') else { return false };
+            let end = name + 2 + length;
+            let is_plain = rest[0] != b'"' && !value[..length].contains(&b'\\');
+            if !is_plain || !self.pair(rest, 0..name, name + 2..end) {
+                return false;
+            }
+            rest = &rest[(end + 2).min(rest.len())..];
+        }
+        rest.is_empty()
+    }
+
+    #[inline]
+    fn label(&mut self, name: &str, value: &str) -> bool {
+        let length = 4 + name.len() + value.len();
+        if self.at + length > SHORTEST {
+            return false;
+        }
+        self.head(length, name.len());
+        self.copy(name.as_bytes(), 0..name.len());
+        self.middle(value.len());
+        self.copy(value.as_bytes(), 0..value.len());
+        true
+    }
+
+    /// A label whose name and value stand in `text`.
+    #[inline]
+    fn pair(&mut self, text: &[u8], name: Range<usize>, value: Range<usize>) -> bool {
+        let length = 4 + name.len() + value.len();
+        if self.at + length > SHORTEST {
+            return false;
+        }
+        self.head(length, name.len());
+        self.copy(text, name);
+        self.middle(value.len());
+        self.copy(text, value);
+        true
+    }
+
+    #[inline]
+    fn head(&mut self, length: usize, name: usize) {
+        const PAIR: u8 = (field::METRIC_LABEL << 3) as u8 | WireType::Bytes as u8;
+        const NAME: u8 = (field::LABEL_NAME << 3) as u8 | WireType::Bytes as u8;
+        let head = [PAIR, length as u8, NAME, name as u8];
+        self.room[self.at..self.at + 4].copy_from_slice(&head);
+        self.at += 4;
+    }
+
+    #[inline]
+    fn middle(&mut self, value: usize) {
+        const VALUE: u8 = (field::LABEL_VALUE << 3) as u8 | WireType::Bytes as u8;
+        self.room[self.at..self.at + 2].copy_from_slice(&[VALUE, value as u8]);
+        self.at += 2;
+    }
+
+    #[inline]
+    fn copy(&mut self, text: &[u8], range: Range<usize>) {
+        let length = range.len();
+        match text.get(range.start..range.start + WIDE) {
+            Some(wide) if length <= WIDE => {
+                self.room[self.at..self.at + WIDE].copy_from_slice(wide);
+            }
+            _ => self.room[self.at..self.at + length].copy_from_slice(&text[range]),
+        }
+        self.at += length;
+    }
+}
+
+/// Where the first `byte` stands: eight bytes at a time.
+#[inline]
+fn find(text: &[u8], byte: u8) -> Option<usize> {
+    const ONES: u64 = u64::MAX / 0xff;
+    let mut at = 0;
+    while let Some(eight) = text.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        let differences = u64::from_le_bytes(*eight) ^ (ONES * u64::from(byte));
+        let zeros = differences.wrapping_sub(ONES) & !differences & (ONES << 7);
+        if zeros != 0 {
+            return Some(at + zeros.trailing_zeros() as usize / 8);
+        }
+        at += 8;
+    }
+    text[at..].iter().position(|other| *other == byte).map(|more| at + more)
+}
+
+/// The field of a metric that holds the value of one of `kind`.
+fn place_of(kind: Kind) -> u32 {
+    match kind {
+        Kind::Counter => field::METRIC_COUNTER,
+        Kind::Unknown => field::METRIC_UNTYPED,
+        _ => field::METRIC_GAUGE,
     }
 }
 
@@ -252,12 +400,7 @@ pub(super) fn number(
     out: &mut Vec<u8>,
     plain: &mut String,
 ) {
-    let place = match kind {
-        Kind::Counter => field::METRIC_COUNTER,
-        Kind::Unknown => field::METRIC_UNTYPED,
-        _ => field::METRIC_GAUGE,
-    };
-    message(out, place, |out| {
+    message(out, place_of(kind), |out| {
         out.double(field::NUMBER_VALUE, value.as_f64());
         if kind == Kind::Counter {
             if let Some(exemplar) = &extra.exemplar {
