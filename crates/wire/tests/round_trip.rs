@@ -156,6 +156,58 @@ fn the_sink_gets_chunks_in_order_and_its_state_back() {
     assert_eq!(sizes.len(), 4);
 }
 
+/// Labels that come out the same under the other side's spelling are one, with both values; and labels
+/// that all series have are there however they are spelt.
+#[test]
+fn names_that_collide_are_joined() {
+    let common = StoredLabels::new([("scope.name", "s")]);
+    let plain = StoredLabels::new([("z", "1")]);
+    let own =
+        StoredLabels::new([("a_b", "2"), ("a.b", "\"1"), ("scope_name", "t"), ("é__name__", "")]);
+    for (format, escaping, expected) in [
+        (
+            Format::Text,
+            Escaping::Underscores,
+            "x{scope_name=\"s\",z=\"1\"} 1\nx{scope_name=\"s\"} 2\n\
+             x{___name__=\"\",a_b=\"\\\"1;2\",scope_name=\"s;t\"} 3\n",
+        ),
+        (
+            Format::Text,
+            Escaping::AllowUtf8,
+            "x{\"scope.name\"=\"s\",z=\"1\"} 1\nx{\"scope.name\"=\"s\"} 2\n\
+             x{\"scope.name\"=\"s\",a_b=\"2\",\"a.b\"=\"\\\"1\",scope_name=\"t\",\
+             \"é__name__\"=\"\"} 3\n",
+        ),
+        (
+            Format::OpenMetrics,
+            Escaping::Values,
+            "x{U__scope_2e_name=\"s\",z=\"1\"} 1\nx{U__scope_2e_name=\"s\"} 2\n\
+             x{U___e9_____name____=\"\",U__a_2e_b=\"\\\"1\",U__scope_2e_name=\"s\",a_b=\"2\",\
+             scope_name=\"t\"} 3\n# EOF\n",
+        ),
+    ] {
+        let mut body = Vec::new();
+        to_io(&mut Buffer::new(), Negotiated { format, escaping }, &mut body, |out| {
+            out.family(&Family { common: common.borrow(), ..Family::new("x", "", Kind::Unknown) });
+            out.number((&plain).into(), Value::Count(1), &Extra::NONE);
+            out.number(LabelSet::EMPTY, Value::Count(2), &Extra::NONE);
+            out.number((&own).into(), Value::Count(3), &Extra::NONE);
+        })
+        .unwrap();
+        let text = String::from_utf8(body).unwrap();
+        assert_eq!(text.split_once('\n').unwrap().1, expected, "{escaping:?}");
+    }
+    // What would be the metric's own name is not.
+    let negotiated = Negotiated::default();
+    let mut body = Vec::new();
+    to_io(&mut Buffer::new(), negotiated, &mut body, |out| {
+        out.family(&Family::new("x", "", Kind::Unknown));
+        out.number(LabelSet::Pairs(&[("..name..", "n")]), Value::Count(1), &Extra::NONE);
+    })
+    .unwrap();
+    assert!(body.ends_with(b"x{___name__=\"n\"} 1\n"), "{}", String::from_utf8_lossy(&body));
+}
+
 #[test]
 fn bodies_look_as_other_clients_write_them() {
     let write = |format, escaping| {

@@ -296,8 +296,7 @@ impl<'s> Writer<'s> {
         common.clear();
         common.push_str(family.common.as_str());
         *common_legacy = family.common.is_legacy();
-        let is_direct = family.common.is_direct(escaping);
-        heads.prepare(if is_direct { family.common } else { LabelsRef::EMPTY }, format);
+        heads.prepare(family.common, self.negotiated);
         kind
     }
 

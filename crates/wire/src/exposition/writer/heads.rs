@@ -121,8 +121,12 @@ impl Heads {
         self.spans.iter().map(|span| span.with.len().max(span.bare.len())).max().unwrap_or(0)
     }
 
-    /// Makes the beginnings ready; `common` are copied as they are, or empty.
-    pub(super) fn prepare(&mut self, common: LabelsRef<'_>, format: Format) {
+    /// Makes the beginnings ready, with the `common` labels in them unless they have to be respelt: then
+    /// every metric's own labels come with them.
+    pub(super) fn prepare(&mut self, common: LabelsRef<'_>, negotiated: Negotiated) {
+        let format = negotiated.format;
+        let is_direct = common.is_direct(negotiated.escaping);
+        let common = if is_direct { common } else { LabelsRef::EMPTY };
         self.text.clear();
         let is_gauge = format == Format::OpenMetrics && self.kind == Kind::GaugeHistogram;
         let (sum, count) = if is_gauge { ("_gsum", "_gcount") } else { ("_sum", "_count") };
@@ -137,7 +141,8 @@ impl Heads {
             };
         }
         let head = &self.text.as_bytes()[self.spans[0].with.clone()];
-        self.short.1 = if has_parts || head.len() > SHORT_HEAD { 0 } else { head.len() };
+        let is_short = is_direct && !has_parts && head.len() <= SHORT_HEAD;
+        self.short.1 = if is_short { head.len() } else { 0 };
         self.short.0[..self.short.1].copy_from_slice(&head[..self.short.1]);
     }
 
