@@ -130,39 +130,16 @@ impl<'a> Gathered<'a> {
     }
 }
 
-/// What is looked for: the hash of a set, whatever the order, and those of its attributes.
-#[derive(Clone, Copy)]
-pub(crate) struct Hashes {
-    pub(crate) set: u64,
-    /// In the order given, of the first ones.
-    each: [u64; Hashes::KEPT],
-}
-
-impl Hashes {
-    /// Attributes whose hash is kept for the comparison; the others are hashed again.
-    const KEPT: usize = 8;
-
-    fn get(&self, index: usize, attribute: &Attribute<'_>) -> u64 {
-        match self.each.get(index) {
-            Some(&hash) => hash,
-            None => hash_of(attribute),
-        }
-    }
-}
-
-/// Hashes what is given. *Steady.*
+/// The hash of a set, whatever the order of what is given. *Steady.*
 #[inline]
-pub(crate) fn hash<'a>(given: impl Given<'a>) -> Hashes {
-    let mut hashes = Hashes { set: 0, each: [0; Hashes::KEPT] };
-    for (index, attribute) in given.enumerate() {
-        let hash = hash_of(&attribute);
-        if let Some(place) = hashes.each.get_mut(index) {
-            *place = hash;
-        }
+pub(crate) fn hash<'a>(given: impl Given<'a>) -> u64 {
+    let secrets = &*SECRETS;
+    let mut hash = 0u64;
+    for attribute in given {
         // A sum does not depend on the order.
-        hashes.set = hashes.set.wrapping_add(hash);
+        hash = hash.wrapping_add(Words::of(&attribute).hash(secrets, &attribute));
     }
-    hashes
+    hash
 }
 
 /// Unknown to whoever chooses attributes, so that nobody can have all of them collide.
@@ -178,48 +155,89 @@ fn fold(a: u64, b: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-/// The hash of a name and a value. Both are short, so two words of each are most of the time all.
-#[inline]
-fn hash_of(attribute: &Attribute<'_>) -> u64 {
-    let secrets = &*SECRETS;
-    let (name, value) = (attribute.name.as_bytes(), attribute.value.as_bytes());
-    let (n0, n1) = words(name);
-    let (v0, v1) = words(value);
-    let mut hash = fold(n0 ^ secrets[0], n1 ^ secrets[1]);
-    if name.len() > 16 || value.len() > 16 {
-        hash = hash_long(hash, name, value);
-    }
-    // The lengths tell "ab","c" from "a","bc", and a text from one with zeros behind it.
-    let lengths = (name.len() as u64) << 32 ^ value.len() as u64;
-    fold(v0 ^ secrets[2], v1 ^ secrets[3] ^ hash) ^ fold(lengths ^ secrets[1], hash ^ secrets[2])
+/// An attribute as few words: all of it where name and value have up to 16 bytes, as nearly all have, so
+/// that it is hashed and compared without a loop.
+#[derive(Clone, Copy)]
+struct Words {
+    name: [u64; 2],
+    value: [u64; 2],
+    /// The name's and the value's.
+    lengths: u64,
 }
 
-/// What lies between the first and the last words of long ones.
+impl Words {
+    const SIZE: usize = 5 * 8;
+
+    #[inline]
+    fn of(attribute: &Attribute<'_>) -> Self {
+        let (name, value) = (attribute.name.as_bytes(), attribute.value.as_bytes());
+        Words {
+            name: ends(name),
+            value: ends(value),
+            lengths: (name.len() as u64) << 32 | value.len() as u64,
+        }
+    }
+
+    /// Those of the part at this place.
+    #[inline]
+    fn read(parts: &[u8], at: usize) -> Words {
+        let from = &parts[at * Part::SIZE..][..Words::SIZE];
+        let number = |at| u64::from_le_bytes(word(from, at));
+        Words { name: [number(0), number(8)], value: [number(16), number(24)], lengths: number(32) }
+    }
+
+    #[inline]
+    fn is(&self, other: &Words) -> bool {
+        (self.lengths ^ other.lengths)
+            | (self.value[0] ^ other.value[0])
+            | (self.value[1] ^ other.value[1])
+            | (self.name[0] ^ other.name[0])
+            | (self.name[1] ^ other.name[1])
+            == 0
+    }
+
+    /// Whether there is more of the attribute than is in the words.
+    #[inline]
+    fn is_long(&self) -> bool {
+        self.lengths >> 32 > 16 || self.lengths as u32 > 16
+    }
+
+    #[inline]
+    fn hash(&self, secrets: &[u64; 4], attribute: &Attribute<'_>) -> u64 {
+        let mut hash = fold(self.name[0] ^ secrets[0], self.name[1] ^ secrets[1] ^ self.lengths);
+        if self.is_long() {
+            hash = hash_long(hash, attribute);
+        }
+        fold(self.value[0] ^ secrets[2], self.value[1] ^ secrets[3] ^ hash)
+    }
+}
+
+/// Takes all bytes of long names and values along.
 #[cold]
-fn hash_long(mut hash: u64, name: &[u8], value: &[u8]) -> u64 {
-    for text in [name, value] {
-        for block in text.chunks(16) {
-            let (low, high) = words(block);
+fn hash_long(mut hash: u64, attribute: &Attribute<'_>) -> u64 {
+    for text in [attribute.name, attribute.value] {
+        for block in text.as_bytes().chunks(16) {
+            let [low, high] = ends(block);
             hash = fold(low ^ hash, high ^ SECRETS[3]);
         }
     }
     hash
 }
 
-/// The first and the last eight bytes, which overlap in a short text; all of one of up to 16.
+/// The first and the last eight bytes, which overlap in a short text.
 #[inline]
-fn words(text: &[u8]) -> (u64, u64) {
+fn ends(text: &[u8]) -> [u64; 2] {
     let length = text.len();
     if length >= 8 {
-        (u64::from_le_bytes(word(text, 0)), u64::from_le_bytes(word(text, length - 8)))
+        [u64::from_le_bytes(word(text, 0)), u64::from_le_bytes(word(text, length - 8))]
     } else if length >= 4 {
         let half = |at| u64::from(u32::from_le_bytes(word(text, at)));
-        (half(0), half(length - 4))
+        [half(0), half(length - 4)]
     } else if length > 0 {
         let byte = |at: usize| u64::from(text[at]);
-        (byte(0) | byte(length / 2) << 8, byte(length - 1))
+        [byte(0) | byte(length / 2) << 8, byte(length - 1)]
     } else {
-        (0, 0)
+        [0, 0]
     }
 }
 
@@ -248,7 +266,7 @@ struct Header {
 /// Where an attribute stands in the stored text.
 #[derive(Clone, Copy)]
 struct Part {
-    hash: u64,
+    words: Words,
     name: u32,
     name_length: u32,
     value: u32,
@@ -274,7 +292,7 @@ impl Attributes {
         let mut text = String::new();
         let is_legacy = escape_into(sorted.iter().map(|a| (a.name, a.value)), &mut text);
         let header = Header {
-            hash: hash(sorted.iter().copied()).set,
+            hash: hash(sorted.iter().copied()),
             text: u32::try_from(text.len()).expect("less than 4 GiB of attributes"),
             parts: sorted.len() as u16,
             is_legacy,
@@ -306,9 +324,19 @@ impl Attributes {
         &self.0.slice[..self.0.header.header.text as usize]
     }
 
-    #[inline]
     fn part(&self, index: usize) -> Part {
-        Part::read(&self.0.slice[self.0.header.header.text as usize + index * Part::SIZE..])
+        let from = self.0.header.header.text as usize + index * Part::SIZE;
+        let from = &self.0.slice[from + Words::SIZE..from + Part::SIZE];
+        let number = |at| u32::from_le_bytes(word(from, at));
+        Part {
+            words: Words::read(self.parts(), index),
+            name: number(0),
+            name_length: number(4),
+            value: number(8),
+            value_length: number(12),
+            value_type: ValueType::ALL[usize::from(from[16]) % ValueType::ALL.len()],
+            is_escaped: from[17] != 0,
+        }
     }
 
     /// How many attributes there are.
@@ -329,29 +357,32 @@ impl Attributes {
 
     /// Whether this is the set of what is given, in any order. *Steady.*
     #[inline]
-    pub(crate) fn is_set_of<'a>(&self, hashes: &Hashes, given: impl Given<'a>) -> bool {
+    pub(crate) fn is_set_of<'a>(&self, hash: u64, given: impl Given<'a>) -> bool {
         let count = self.len();
-        if self.hash() != hashes.set || given.len() != count {
+        if self.hash() != hash || given.len() != count {
             return false;
         }
+        let parts = self.parts();
         // Most callers give the same order each time, and most of these the sorted one: look at the
         // place that comes next, and only then at the others.
         let mut next = 0;
         let mut seen = 0u64;
-        for (index, attribute) in given.enumerate() {
-            let hash = hashes.get(index, &attribute);
-            let is_next = next < count && self.part(next).hash == hash;
-            let at = if is_next {
-                next
-            } else {
-                match (0..count).find(|&at| self.part(at).hash == hash) {
-                    Some(at) => at,
-                    None => return false,
+        for attribute in given {
+            // Made again rather than kept: they are in registers when they are compared.
+            let words = Words::of(&attribute);
+            let mut at = next;
+            if at >= count || !self.is_at(parts, at, &words, &attribute) {
+                at = 0;
+                while at < count && !self.is_at(parts, at, &words, &attribute) {
+                    at += 1;
                 }
-            };
+                if at == count {
+                    return false;
+                }
+            }
             // What is given twice stands for another part than itself.
             let bit = 1u64 << (at % 64);
-            if (seen & bit != 0 && count <= 64) || !self.part(at).is(self.text(), &attribute) {
+            if seen & bit != 0 && count <= 64 {
                 return false;
             }
             seen |= bit;
@@ -360,11 +391,32 @@ impl Attributes {
         true
     }
 
+    #[inline]
+    fn parts(&self) -> &[u8] {
+        &self.0.slice[self.0.header.header.text as usize..]
+    }
+
+    /// Whether the part at this place is `attribute`, of which these are the words.
+    #[inline(always)]
+    fn is_at(&self, parts: &[u8], at: usize, words: &Words, attribute: &Attribute<'_>) -> bool {
+        Words::read(parts, at).is(words) && (!words.is_long() || self.is_all_at(at, attribute))
+    }
+
+    /// The same of a long attribute, byte by byte.
+    #[cold]
+    #[inline(never)]
+    fn is_all_at(&self, at: usize, attribute: &Attribute<'_>) -> bool {
+        self.part(at).is(self.text(), attribute)
+    }
+
     /// Whether this is the set of what is given, sorted by name: without hashing. *Steady.*
     #[inline]
     pub(crate) fn is_list_of<'a>(&self, given: impl Given<'a>) -> bool {
+        let parts = self.parts();
         given.len() == self.len()
-            && given.enumerate().all(|(at, attribute)| self.part(at).is(self.text(), &attribute))
+            && given
+                .enumerate()
+                .all(|(at, attribute)| self.is_at(parts, at, &Words::of(&attribute), &attribute))
     }
 
     /// Names and values as they were given, sorted by name. Allocates for those that had to be escaped.
@@ -427,7 +479,7 @@ impl Part {
         let value = equals + 2;
         let value_end = end_of_quoted(value);
         Part {
-            hash: hash_of(attribute),
+            words: Words::of(attribute),
             name: name as u32,
             name_length: (name_end - name) as u32,
             value: value as u32,
@@ -438,31 +490,19 @@ impl Part {
         }
     }
 
-    /// Bytes in a set: hash, place and length of the name, of the value, type and whether it is escaped.
-    const SIZE: usize = 8 + 4 * 4 + 2;
+    /// Bytes in a set: words, place and length of the name, of the value, type, whether it is escaped.
+    const SIZE: usize = Words::SIZE + 4 * 4 + 2;
 
     fn write(&self, to: &mut Vec<u8>) {
-        to.extend_from_slice(&self.hash.to_le_bytes());
+        let Words { name, value, lengths } = self.words;
+        for word in [name[0], name[1], value[0], value[1], lengths] {
+            to.extend_from_slice(&word.to_le_bytes());
+        }
         for number in [self.name, self.name_length, self.value, self.value_length] {
             to.extend_from_slice(&number.to_le_bytes());
         }
         to.push(self.value_type as u8);
         to.push(u8::from(self.is_escaped));
-    }
-
-    #[inline]
-    fn read(from: &[u8]) -> Part {
-        let from: &[u8; Part::SIZE] = from[..Part::SIZE].try_into().expect("a slice of this size");
-        let number = |at| u32::from_le_bytes(word(from, at));
-        Part {
-            hash: u64::from_le_bytes(word(from, 0)),
-            name: number(8),
-            name_length: number(12),
-            value: number(16),
-            value_length: number(20),
-            value_type: ValueType::ALL[usize::from(from[24]) % ValueType::ALL.len()],
-            is_escaped: from[25] != 0,
-        }
     }
 
     #[inline]
@@ -482,34 +522,7 @@ impl Part {
             return unescaped_bytes(name).eq(attribute.name.bytes())
                 && unescaped_bytes(value).eq(attribute.value.bytes());
         }
-        is_same(value, attribute.value.as_bytes()) && is_same(name, attribute.name.as_bytes())
-    }
-}
-
-/// Whether both hold the same bytes. Names and values are short: up to 16 bytes are compared as two
-/// overlapping words, which is a third of the time of a call.
-#[inline]
-fn is_same(one: &[u8], other: &[u8]) -> bool {
-    let length = one.len();
-    if length != other.len() {
-        return false;
-    }
-    match length {
-        0 => true,
-        1..4 => {
-            one[0] == other[0]
-                && one[length / 2] == other[length / 2]
-                && one[length - 1] == other[length - 1]
-        }
-        4..8 => {
-            word::<4>(one, 0) == word::<4>(other, 0)
-                && word::<4>(one, length - 4) == word::<4>(other, length - 4)
-        }
-        8..=16 => {
-            word::<8>(one, 0) == word::<8>(other, 0)
-                && word::<8>(one, length - 8) == word::<8>(other, length - 8)
-        }
-        _ => one == other,
+        value == attribute.value.as_bytes() && name == attribute.name.as_bytes()
     }
 }
 
@@ -545,10 +558,10 @@ const SWEEP_AT_LEAST: usize = 1024;
 
 impl Sets {
     /// The set of what is given. *Growth*: a known one is found under a lock without allocating.
-    pub(crate) fn get<'a>(&self, hashes: &Hashes, given: impl Given<'a>) -> Attributes {
+    pub(crate) fn get<'a>(&self, hash: u64, given: impl Given<'a>) -> Attributes {
         let mut known = self.0.lock();
-        let is_it = |set: &Attributes| set.is_set_of(hashes, given.clone());
-        if let Some(set) = known.table.find(hashes.set, is_it) {
+        let is_it = |set: &Attributes| set.is_set_of(hash, given.clone());
+        if let Some(set) = known.table.find(hash, is_it) {
             return set.clone();
         }
         let new = Attributes::new(given);
@@ -567,7 +580,7 @@ impl Sets {
     /// The set without attributes.
     pub(crate) fn empty(&self) -> Attributes {
         let none = std::iter::empty();
-        self.get(&hash(none.clone()), none)
+        self.get(hash(none.clone()), none)
     }
 
     /// The bytes on the heap.
@@ -590,7 +603,7 @@ mod tests {
 
     fn get(sets: &Sets, pairs: &[(&str, &str)]) -> Attributes {
         let given = pairs.iter().map(Attribute::from);
-        sets.get(&hash(given.clone()), given)
+        sets.get(hash(given.clone()), given)
     }
 
     #[test]
@@ -637,15 +650,19 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_compared_whole() {
-        let text = b"abcdefghijklmnopqrstuvwxyz";
-        for length in 0..text.len() {
-            assert!(is_same(&text[..length], &text[..length]));
+    fn every_byte_counts() {
+        let sets = Sets::default();
+        let text: String = ('a'..='z').chain('A'..='Z').collect();
+        for length in 1..text.len() {
+            let set = get(&sets, &[("b", &text[..length]), (&text[..length], "c")]);
             for at in 0..length {
-                let mut other = text[..length].to_vec();
-                other[at] = b'!';
-                assert!(!is_same(&text[..length], &other), "{length} {at}");
+                let mut other = text[..length].to_owned();
+                other.replace_range(at..=at, "!");
+                let is_other = |pairs: &[(&str, &str)]| !get(&sets, pairs).is(&set);
+                assert!(is_other(&[("b", &other), (&text[..length], "c")]), "{length} {at}");
+                assert!(is_other(&[("b", &text[..length]), (&other, "c")]), "{length} {at}");
             }
+            assert!(get(&sets, &[(&text[..length], "c"), ("b", &text[..length])]).is(&set));
         }
     }
 

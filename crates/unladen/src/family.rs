@@ -102,10 +102,6 @@ impl<I: Instrument> OpenFamily<I> {
         OpenFamily(core, PhantomData)
     }
 
-    pub(crate) fn core(&self) -> &Arc<Core> {
-        &self.0
-    }
-
     /// The handle of the series with these attributes, in any order; of a name that stands twice, the
     /// last counts. As [`Family::with`] otherwise.
     pub fn with(&self, attributes: &[(&str, &str)]) -> I {

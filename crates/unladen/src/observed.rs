@@ -269,14 +269,14 @@ impl<'o> OpenObserver<'o> {
 
     #[inline(never)]
     fn observe_unexpected<'a>(&mut self, value: Number, given: impl Given<'a>) {
-        let hashes = attributes::hash(given.clone());
-        let is_it = |set: &Attributes| set.is_set_of(&hashes, given.clone());
+        let hash = attributes::hash(given.clone());
+        let is_it = |set: &Attributes| set.is_set_of(hash, given.clone());
         let next = self.column.next;
         if !self.is_filtered() && self.column.sets.get(next).is_some_and(is_it) {
             // Where it was expected, but not sorted by name.
             return self.column.put(next, value);
         }
-        if let Some(at) = self.column.find(hashes.set, is_it) {
+        if let Some(at) = self.column.find(hash, is_it) {
             return self.put_known(at, value);
         }
         if attributes::repeats(given.clone()) {
@@ -284,7 +284,7 @@ impl<'o> OpenObserver<'o> {
             return self.observe_unexpected(value, once.iter());
         }
         let sets = self.sets;
-        self.observe_at(value, || sets.get(&hashes, given.clone()), hashes.set, is_it);
+        self.observe_at(value, || sets.get(hash, given.clone()), hash, is_it);
     }
 
     fn observe_at(
@@ -329,7 +329,7 @@ impl<'o> OpenObserver<'o> {
             Some(at) => at,
             None => {
                 let given = [OVERFLOW].into_iter().map(Attribute::from);
-                let set = self.sets.get(&attributes::hash(given.clone()), given);
+                let set = self.sets.get(attributes::hash(given.clone()), given);
                 let at = column.push(set, self.now);
                 column.overflow = Some(at);
                 at

@@ -244,7 +244,7 @@ impl Registry {
     }
 
     pub(crate) fn stored<'a>(&self, given: impl attributes::Given<'a>) -> Attributes {
-        self.0.shared.sets.get(&attributes::hash(given.clone()), given)
+        self.0.shared.sets.get(attributes::hash(given.clone()), given)
     }
 
     /// Registers a family with handles. With `known`, one that is the same in everything is given again.

@@ -39,7 +39,7 @@ const _: () = assert!(thread::MOST < CROWDED && NOBODY < CLOSED);
 /// So many uses of a shared cell between two collections are worth a crowd.
 const CROWD_FROM: u16 = 4096;
 
-/// Words between two cells of a crowd: two cache lines, since processors fetch them in pairs.
+/// Words left free behind a cell of a crowd: two cache lines, since processors fetch them in pairs.
 const APART: usize = 16;
 
 /// Cells in a crowd besides the shared one.
@@ -80,6 +80,29 @@ struct Waiting {
     series: OnceLock<Row>,
 }
 
+/// A cell for each of a few threads, as many as a power of two.
+type Crowd = Box<[Place]>;
+
+/// A cell of a crowd and whose it is, on cache lines of its own.
+#[repr(align(128))]
+struct Place {
+    owner: AtomicU16,
+    /// The cell, and free words behind it.
+    words: Box<[AtomicU64]>,
+}
+
+impl Place {
+    fn new(width: usize) -> Self {
+        Place { owner: AtomicU16::new(UNOWNED), words: zeros(width + APART) }
+    }
+
+    /// Makes it this thread's if it is nobody's.
+    #[cold]
+    fn claim(&self, me: u16) -> bool {
+        me != NOBODY && self.owner.compare_exchange(UNOWNED, me, Acquire, Relaxed).is_ok()
+    }
+}
+
 /// Rows beside each other.
 pub(crate) struct Segment {
     family: Weak<Core>,
@@ -88,7 +111,7 @@ pub(crate) struct Segment {
     heads: Box<[Head]>,
     words: Box<[AtomicU64]>,
     shared: OnceLock<Box<[AtomicU64]>>,
-    crowds: OnceLock<Box<[OnceLock<Box<[AtomicU64]>>]>>,
+    crowds: OnceLock<Box<[OnceLock<Crowd>]>>,
     exemplars: OnceLock<Exemplars>,
     waiting: Option<Waiting>,
 }
@@ -162,7 +185,9 @@ impl Segment {
         }
         let mut owner = UNOWNED;
         if let Some(crowd) = self.crowd(row) {
-            crowd.iter().for_each(|word| word.store(0, Relaxed));
+            for place in crowd {
+                place.words.iter().for_each(|word| word.store(0, Relaxed));
+            }
             owner = CROWDED;
         }
         if let Some(exemplars) = self.exemplars.get() {
@@ -202,15 +227,12 @@ impl Segment {
         }
     }
 
-    fn crowd(&self, row: usize) -> Option<&[AtomicU64]> {
-        self.crowds.get()?[row].get().map(|crowd| &**crowd)
+    #[inline]
+    fn crowd(&self, row: usize) -> Option<&Crowd> {
+        self.crowds.get()?.get(row)?.get()
     }
 
-    /// Words from one cell of a crowd to the next. A cell begins with its owner.
-    fn stride(&self) -> usize {
-        (1 + self.width).next_multiple_of(APART / 2) + APART / 2
-    }
-
+    #[inline]
     fn cell<'c>(&self, cells: &'c [AtomicU64], row: usize) -> &'c [AtomicU64] {
         &cells[row * self.width..][..self.width]
     }
@@ -222,7 +244,7 @@ impl Segment {
         if let Some(shared) = self.shared.get() {
             look(self.cell(shared, row));
             if let Some(crowd) = self.crowd(row) {
-                crowd.chunks_exact(self.stride()).for_each(|slot| look(&slot[1..=self.width]));
+                crowd.iter().for_each(|place| look(&place.words[..self.width]));
             }
         }
     }
@@ -241,8 +263,9 @@ impl Segment {
     pub(crate) fn memory_usage(&self) -> usize {
         let words = |cells: &[AtomicU64]| size_of_val(cells);
         let crowds = self.crowds.get().map_or(0, |crowds| {
-            let of_rows = crowds.iter().filter_map(OnceLock::get).map(|crowd| words(crowd));
-            size_of_val(&**crowds) + of_rows.sum::<usize>()
+            let places = crowds.iter().filter_map(OnceLock::get).flatten();
+            let places = places.map(|place| size_of::<Place>() + words(&place.words));
+            size_of_val(&**crowds) + places.sum::<usize>()
         });
         size_of::<Segment>()
             + size_of_val(&*self.heads)
@@ -267,13 +290,30 @@ impl Segment {
         let owner = head.owner.load(Acquire);
         if owner == me {
             head.touch();
-            return owned(self.cell(&self.words, row));
+            owned(self.cell(&self.words, row));
+        } else {
+            // Kept apart, so that what is above fits into its caller.
+            self.update_not_owned(head, row, owner, me, owned, shared);
         }
+    }
+
+    #[inline(never)]
+    fn update_not_owned(
+        &self,
+        head: &Head,
+        row: usize,
+        owner: u16,
+        me: u16,
+        owned: impl Fn(&[AtomicU64]),
+        shared: impl Fn(&[AtomicU64]),
+    ) {
         if owner == CROWDED
-            && let Some(slot) = self.my_slot(row, me)
+            && let Some(crowd) = self.crowd(row)
+            && let Some(place) = crowd.get(usize::from(me) & crowd.len().wrapping_sub(1))
+            && (place.owner.load(Relaxed) == me || place.claim(me))
         {
             head.touch();
-            return owned(slot);
+            return owned(&place.words);
         }
         self.update_elsewhere(row, me, &owned, &shared);
     }
@@ -333,7 +373,7 @@ impl Segment {
             if !family.allows_crowd() {
                 return;
             }
-            crowds[row].get_or_init(|| zeros(*CROWD * self.stride()));
+            crowds[row].get_or_init(|| (0..*CROWD).map(|_| Place::new(self.width)).collect());
         }
         // The row may have been closed meanwhile; then it stays so, and opens to the crowd.
         let head = &self.heads[row];
@@ -341,18 +381,6 @@ impl Segment {
         if now & CLOSED == 0 {
             let _ = head.owner.compare_exchange(now, CROWDED, Release, Relaxed);
         }
-    }
-
-    /// The cell of the crowd that belongs to this thread, or to nobody until now.
-    #[inline]
-    fn my_slot(&self, row: usize, me: u16) -> Option<&[AtomicU64]> {
-        let crowd = self.crowd(row)?;
-        let stride = self.stride();
-        let slot = crowd.get((usize::from(me) & (*CROWD - 1)) * stride..)?.get(..=self.width)?;
-        let owner = slot[0].load(Relaxed);
-        let mine = u64::from(me);
-        let claim = || slot[0].compare_exchange(0, mine, Acquire, Relaxed).is_ok();
-        (owner == mine || (owner == 0 && me != NOBODY && claim())).then(|| &slot[1..])
     }
 
     /// Where a use of a closed row goes: into the series that it stands for if there is room for it, or

@@ -21,7 +21,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use hashbrown::HashTable;
 use parking_lot::RwLock;
 
-use crate::attributes::{self, Attribute, Attributes, Gathered, Given, Hashes, Sets};
+use crate::attributes::{self, Attribute, Attributes, Gathered, Given, Sets};
 use crate::clock::Clock;
 use crate::described::Described;
 use crate::reader::Progress;
@@ -133,11 +133,11 @@ impl Core {
     }
 
     fn with_kept<'a>(&self, given: impl Given<'a>) -> Row {
-        let hashes = attributes::hash(given.clone());
-        if let Some((row, _)) = self.find(&hashes, given.clone()) {
+        let hash = attributes::hash(given.clone());
+        if let Some((row, _)) = self.find(hash, given.clone()) {
             return row;
         }
-        self.with_set(&self.shared.sets.get(&hashes, given))
+        self.with_set(&self.shared.sets.get(hash, given))
     }
 
     /// As [`with`](Core::with), of a stored set.
@@ -150,10 +150,10 @@ impl Core {
     }
 
     /// The live series with these attributes.
-    fn find<'a>(&self, hashes: &Hashes, given: impl Given<'a>) -> Option<(Row, Attributes)> {
+    fn find<'a>(&self, hash: u64, given: impl Given<'a>) -> Option<(Row, Attributes)> {
         let table = self.table.read();
-        let is_it = |set: &Attributes| set.is_set_of(hashes, given.clone());
-        let (at, row) = self.place(table.find(hashes.set, self.rows_shift, is_it)?);
+        let is_it = |set: &Attributes| set.is_set_of(hash, given.clone());
+        let (at, row) = self.place(table.find(hash, self.rows_shift, is_it)?);
         let segment = &table.segments[at];
         let set = table.sets[at][row].clone()?;
         (segment.state(row) == State::Live).then(|| (Row::hold(segment, row), set))
@@ -251,7 +251,7 @@ impl Core {
     pub(crate) fn overflow(&self) -> Row {
         let overflow = self.overflow.get_or_init(|| {
             let given = [OVERFLOW].into_iter().map(Attribute::from);
-            let set = self.shared.sets.get(&attributes::hash(given.clone()), given);
+            let set = self.shared.sets.get(attributes::hash(given.clone()), given);
             let mut table = self.table.write();
             let now = self.shared.clock.now();
             let row = self.take_row(&mut table, &set);
@@ -273,16 +273,16 @@ impl Core {
         if self.described.keep.is_some() {
             return self.use_kept(given, &write);
         }
-        let hashes = attributes::hash(given.clone());
+        let hash = attributes::hash(given.clone());
         let is_done = CACHE
             .try_with(|cache| {
                 let cache = cache.borrow();
-                let known = cache.find(self.id, hashes.set)?;
-                known.set.is_set_of(&hashes, given.clone()).then(|| write(&known.row))
+                let known = cache.find(self.id, hash)?;
+                known.set.is_set_of(hash, given.clone()).then(|| write(&known.row))
             })
             .is_ok_and(|done| done.is_some());
         if !is_done {
-            self.use_uncached(&hashes, given, &write);
+            self.use_uncached(hash, given, &write);
         }
     }
 
@@ -291,17 +291,17 @@ impl Core {
     #[inline(never)]
     fn use_kept<'a>(&self, given: impl Given<'a>, write: &dyn Fn(&Row)) {
         let kept = Gathered::new(given.filter(|attribute| self.described.keeps(attribute.name)));
-        self.use_uncached(&attributes::hash(kept.iter()), kept.iter(), write);
+        self.use_uncached(attributes::hash(kept.iter()), kept.iter(), write);
     }
 
     #[inline(never)]
-    fn use_uncached<'a>(&self, hashes: &Hashes, given: impl Given<'a>, write: &dyn Fn(&Row)) {
-        let (row, set) = match self.find(hashes, given.clone()) {
+    fn use_uncached<'a>(&self, hash: u64, given: impl Given<'a>, write: &dyn Fn(&Row)) {
+        let (row, set) = match self.find(hash, given.clone()) {
             Some(found) => found,
             None if attributes::repeats(given.clone()) => return self.use_kept(given, write),
             None if self.is_full.load(Relaxed) => return write(&self.overflow()),
             None => {
-                let set = self.shared.sets.get(hashes, given.clone());
+                let set = self.shared.sets.get(hash, given.clone());
                 match self.find_room(&set) {
                     Some(row) => (row, set),
                     None => return write(&self.overflow()),
@@ -318,10 +318,10 @@ impl Core {
     pub(crate) fn remove<'a>(&self, given: impl Given<'a>) -> bool {
         let kept: Vec<_> = given.filter(|a| self.described.keeps(a.name)).collect();
         let given = kept.iter().copied();
-        let hashes = attributes::hash(given.clone());
+        let hash = attributes::hash(given.clone());
         let mut table = self.table.write();
-        let is_it = |set: &Attributes| set.is_set_of(&hashes, given.clone());
-        let Some(row) = table.find(hashes.set, self.rows_shift, is_it) else { return false };
+        let is_it = |set: &Attributes| set.is_set_of(hash, given.clone());
+        let Some(row) = table.find(hash, self.rows_shift, is_it) else { return false };
         let (segment, place) = self.place(row);
         if table.segments[segment].state(place) != State::Live {
             return false;
