@@ -239,6 +239,12 @@ impl<'s> Samples<'_, 's> {
         self.writer
     }
 
+    /// Whether it depends on a series' labels whether it is wanted.
+    #[inline]
+    pub(crate) fn is_choosy(&self) -> bool {
+        self.share != Share::All
+    }
+
     #[inline]
     pub(crate) fn wants(&self, labels: LabelsRef<'_>) -> bool {
         self.share == Share::All || self.wanted.wants_series(LabelSet::Stored(labels))

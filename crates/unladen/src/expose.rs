@@ -29,6 +29,9 @@ pub(crate) struct Scratch {
     cell: native::Snapshot,
 }
 
+/// A label that has to be respelt takes at most so many times its bytes.
+const MOST_SPELT: usize = 5;
+
 /// How the rows of one body are written.
 pub(crate) struct Rows<'r> {
     pub(crate) clock: &'r Clock,
@@ -46,35 +49,34 @@ impl Rows<'_> {
         if !samples.is_open() {
             return;
         }
-        let lines = match &core.shape {
-            Shape::Unsigned | Shape::Signed | Shape::Float => 1 + usize::from(self.has_created),
-            Shape::Explicit(bounds) => bounds.len() + 5,
-            Shape::Native(_) => 25,
-        };
         let (mut at, mut row) = (0, 0);
         // The series that waits for the next chunk: the filter is asked once about each.
         let mut chosen: Option<Attributes> = None;
         while samples.is_open() {
+            let (base, lines) = self.bound(&core.shape, samples.writer());
             let large = core.look(|table| {
                 while let (Some(segment), Some(sets)) = (table.segments.get(at), table.sets.get(at))
                 {
-                    while row < segment.len() {
-                        if let Some(set) = self.series(segment, row, &sets[row])
-                            && (chosen.take().is_some_and(|chosen| chosen.is(set))
-                                || samples.wants(set.labels()))
+                    let exemplars = match segment.known_exemplars() {
+                        Some(_) => lines * (base + Kept::LENGTH),
+                        None => 0,
+                    };
+                    for (index, set) in sets.iter().enumerate().skip(row) {
+                        let Some(set) = self.series(segment, index, set) else { continue };
+                        if samples.is_choosy()
+                            && !chosen.take().is_some_and(|chosen| chosen.is(set))
+                            && !samples.wants(set.labels())
                         {
-                            let writer = samples.writer();
-                            let mut bound = lines * writer.line_bound(set.labels());
-                            if segment.known_exemplars().is_some() {
-                                bound +=
-                                    lines * (writer.line_bound(LabelsRef::EMPTY) + Kept::LENGTH);
-                            }
-                            if writer.room() < bound {
-                                return Some((segment.clone(), set.clone(), bound));
-                            }
-                            self.row(segment, row, set, writer);
+                            continue;
                         }
-                        row += 1;
+                        let writer = samples.writer();
+                        let labels = set.labels().as_bytes().len();
+                        let bound = base + exemplars + lines * MOST_SPELT * labels;
+                        if writer.room() < bound {
+                            row = index;
+                            return Some((segment.clone(), set.clone(), bound));
+                        }
+                        self.row(segment, index, set, writer);
                     }
                     segment.forget_visits();
                     (at, row) = (at + 1, 0);
@@ -89,6 +91,23 @@ impl Rows<'_> {
                 row += 1;
             } else {
                 chosen = Some(set);
+            }
+        }
+    }
+
+    /// How many bytes a metric takes at most besides its labels, and in how many lines these stand.
+    fn bound(&self, shape: &Shape, writer: &Writer<'_>) -> (usize, usize) {
+        match shape {
+            Shape::Unsigned | Shape::Signed | Shape::Float => {
+                let lines = 1 + usize::from(self.has_created);
+                (lines * writer.line_bound(LabelsRef::EMPTY), lines)
+            }
+            Shape::Explicit(bounds) => {
+                (writer.histogram_bound(LabelsRef::EMPTY, bounds.len()), bounds.len() + 5)
+            }
+            Shape::Native(shape) => {
+                let buckets = shape.width();
+                (writer.native_bound(LabelsRef::EMPTY, buckets, 0), 25)
             }
         }
     }
