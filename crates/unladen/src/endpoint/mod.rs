@@ -6,6 +6,11 @@
 //! pattern    a pattern in a selector
 //! filter     which families and series it asks for
 //! gzip       packs a body on its way
+//! body       the body as hyper and axum take it (feature `http-body`)
+//! workers    threads that render such bodies
+//! pipe       from such a thread to the task that sends
+//! listener   a listener for programs that have no HTTP server (feature `listener`)
+//! connection a connection of it
 //! ```
 //! ```
 //! use unladen::Registry;
@@ -46,11 +51,21 @@
 //! A collector or a callback that panics spoils its own families, and the body itself counts it in
 //! `unladen_collectors_panicked_total` or `unladen_callbacks_panicked_total`. A sink that fails ends the
 //! rendering with the chunk that it refused.
+#[cfg(feature = "http-body")]
+mod body;
+#[cfg(feature = "listener")]
+mod connection;
 mod filter;
 mod gzip;
+#[cfg(feature = "listener")]
+mod listener;
 mod pattern;
+#[cfg(feature = "http-body")]
+mod pipe;
 mod query;
 mod selector;
+#[cfg(feature = "http-body")]
+mod workers;
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -63,8 +78,12 @@ use wire::exposition::negotiate::{Encoding, Negotiated, negotiate, negotiate_enc
 
 use crate::collector::Everything;
 use crate::registry::Registry;
+#[cfg(feature = "http-body")]
+pub use body::{Body, Unfinished};
 use filter::Filter;
 use gzip::Gzip;
+#[cfg(feature = "listener")]
+pub use listener::{Builder as ListenerBuilder, Listener};
 use query::Query;
 
 /// States of packing, and filters, that are kept for the next scrapes.
@@ -80,6 +99,8 @@ struct Inner {
     gzips: Mutex<Vec<Gzip>>,
     #[expect(clippy::vec_box, reason = "they go to an answer and come back as they are")]
     filters: Mutex<Vec<Box<Filter>>>,
+    #[cfg(feature = "http-body")]
+    workers: workers::Workers,
 }
 
 impl fmt::Debug for Endpoint {
@@ -120,6 +141,8 @@ impl Endpoint {
             gzip_level: level.min(9),
             gzips: Mutex::default(),
             filters: Mutex::default(),
+            #[cfg(feature = "http-body")]
+            workers: workers::Workers::default(),
         }))
     }
 
@@ -133,8 +156,7 @@ impl Endpoint {
     /// asked lately is *growth*.
     pub fn answer(&self, request: &Request<'_>) -> Answer {
         if !matches!(request.method, "GET" | "HEAD") {
-            let text = "only GET and HEAD are answered here\n";
-            return Answer { allow: Some("GET, HEAD"), ..Answer::text(405, text) };
+            return Answer::not_allowed();
         }
         let filter = match request.query.filter(|query| !query.is_empty()).map(|q| self.filter(q)) {
             None => None,
@@ -210,6 +232,21 @@ impl Answer {
             is_head: false,
             content: Content::Text(text.into()),
         }
+    }
+
+    /// The answer to another method.
+    fn not_allowed() -> Self {
+        let text = "only GET and HEAD are answered here\n";
+        Answer { allow: Some("GET, HEAD"), ..Answer::text(405, text) }
+    }
+
+    /// A page that leads to the metrics.
+    #[cfg(feature = "listener")]
+    fn page(path: &str) -> Self {
+        let text = format!(
+            "<!doctype html>\n<title>Metrics</title>\n<p><a href=\"{path}\">Metrics</a></p>\n"
+        );
+        Answer { content_type: ContentType::HTML, ..Answer::text(200, text) }
     }
 
     /// The HTTP status: 200, 400 or 405.
@@ -352,12 +389,15 @@ struct ContentType {
 
 impl ContentType {
     const LONGEST: usize = 160;
-    const TEXT: ContentType = {
-        let plain = b"text/plain; charset=utf-8";
+    const TEXT: ContentType = ContentType::new(b"text/plain; charset=utf-8");
+    #[cfg(feature = "listener")]
+    const HTML: ContentType = ContentType::new(b"text/html; charset=utf-8");
+
+    const fn new(known: &[u8]) -> Self {
         let mut text = [0; ContentType::LONGEST];
-        text.split_at_mut(plain.len()).0.copy_from_slice(plain);
-        ContentType { text, length: plain.len() }
-    };
+        text.split_at_mut(known.len()).0.copy_from_slice(known);
+        ContentType { text, length: known.len() }
+    }
 
     fn of(negotiated: Negotiated) -> Self {
         let mut content_type = ContentType { text: [0; ContentType::LONGEST], length: 0 };
