@@ -262,8 +262,13 @@ impl<T: Amount> Gauge<T> {
     /// It is `amount` more, or less. *Steady.*
     #[inline]
     pub fn add(&self, amount: T) {
-        self.0.update_single(|cell| amount.add_shared(&cell[0]));
+        add_to_gauge(&self.0, amount);
     }
+}
+
+#[inline]
+pub(crate) fn add_to_gauge<T: Amount>(row: &Row, amount: T) {
+    row.update_single(|cell| amount.add_shared(&cell[0]));
 }
 
 #[inline]

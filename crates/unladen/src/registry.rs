@@ -357,6 +357,11 @@ impl Registry {
         self.0.sources.write().all.push(Source::Collector(Arc::new(collector)));
     }
 
+    #[allow(dead_code, reason = "for doors, which are features")]
+    pub(crate) fn no_scope(&self) -> &Arc<Scope> {
+        &self.0.no_scope
+    }
+
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.0.shared
     }

@@ -56,10 +56,22 @@ thread_local! {
     };
 }
 
+/// So many attributes are gathered on the stack.
+const FEW: usize = 8;
+
 fn read_written<U: Use>(attributes: &[KeyValue], is_histogram: bool, what: U) -> U::Output {
     let mut what = Some(what);
     let mut run = |written: &mut Written| {
-        what.take().map(|what| what.run(written.write(attributes, is_histogram)))
+        let what = what.take()?;
+        let mixed = written.write(attributes, is_histogram);
+        let mut few = [Attribute::from(("", "")); FEW];
+        if mixed.left > FEW {
+            return Some(what.run(mixed));
+        }
+        // They are read twice: gathering them is less than finding where each stands again.
+        let count = mixed.left;
+        few.iter_mut().zip(mixed).for_each(|(place, attribute)| *place = attribute);
+        Some(what.run(few[..count].iter().copied()))
     };
     let done = WRITTEN.try_with(|written| Some(run(&mut *written.try_borrow_mut().ok()?)));
     // The thread is ending, or its allocator measures through this door as well.

@@ -16,7 +16,7 @@ use crate::instrument;
 use crate::instrument::private::Amount;
 use crate::observed::OpenObserver;
 use crate::segment::Row;
-use crate::shape::{Number, Shape};
+use crate::shape::Number;
 use crate::table::Core;
 
 /// What is done with a measurement of `T`.
@@ -79,13 +79,6 @@ pub(super) fn kind_of(role: Role) -> Kind {
         Role::UpDownCounter | Role::Gauge => Kind::Gauge,
         Role::Histogram => Kind::Histogram,
     }
-}
-
-/// Whether a series of `found` takes what one of `wanted` does.
-pub(super) fn takes(found: &Shape, wanted: &Shape) -> bool {
-    let is_histogram = |shape: &Shape| matches!(shape, Shape::Explicit(_) | Shape::Native(_));
-    std::mem::discriminant(found) == std::mem::discriminant(wanted)
-        || (is_histogram(found) && is_histogram(wanted))
 }
 
 /// An instrument that is used with attributes.

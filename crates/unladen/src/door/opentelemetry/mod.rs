@@ -43,7 +43,7 @@ use ::opentelemetry::metrics::{
     ObservableUpDownCounter, SyncInstrument, UpDownCounter,
 };
 
-use super::settle;
+use super::{settle, takes};
 use crate::callbacks;
 use crate::described::{Described, Original, Role, Spec};
 use crate::error::{Error, ErrorKind};
@@ -55,7 +55,6 @@ use crate::table::Core;
 use crate::translate::Translation;
 use instrument::{
     Adding, AddingSigned, Nothing, Observing, Operation, Recording, Setting, Unbound, kind_of,
-    takes,
 };
 
 impl Registry {
