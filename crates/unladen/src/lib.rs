@@ -47,6 +47,7 @@ mod exemplar;
 mod expose;
 mod family;
 mod instrument;
+pub mod labels;
 mod native;
 mod observed;
 pub mod process;

@@ -279,6 +279,14 @@ impl Scoped {
         self.registry.add_observable(described, Some(Arc::new(observe)), false).map(|_| ())
     }
 
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    pub(crate) fn scope(&self) -> &Arc<Scope> {
+        &self.scope
+    }
+
     fn family<I: Instrument, const N: usize>(
         &self,
         spec: &Spec<'_>,

@@ -63,13 +63,15 @@ impl Registry {
         Recorder {
             id: NEXT_ID.fetch_add(1, Relaxed),
             registry: self.clone(),
-            has_recommended_names: false,
-            buckets: Buckets::native(),
-            buckets_by_name: Vec::new(),
-            global_labels: Vec::new(),
-            idle: None,
-            limit: None,
-            families: RwLock::default(),
+            settings: Box::new(Settings {
+                has_recommended_names: false,
+                buckets: Buckets::native(),
+                buckets_by_name: Vec::new(),
+                global_labels: Vec::new(),
+                idle: None,
+                limit: None,
+            }),
+            families: Box::default(),
         }
     }
 }
@@ -79,13 +81,18 @@ pub struct Recorder {
     /// Tells recorders apart in the threads' caches.
     id: u64,
     registry: Registry,
+    // In boxes, because the facade hands a recorder about by value.
+    settings: Box<Settings>,
+    families: Box<RwLock<Families>>,
+}
+
+struct Settings {
     has_recommended_names: bool,
     buckets: Buckets,
     buckets_by_name: Vec<(Matcher, Buckets)>,
     global_labels: Vec<(String, String)>,
     idle: Option<Duration>,
     limit: Option<usize>,
-    families: RwLock<Families>,
 }
 
 #[derive(Default)]
@@ -115,49 +122,54 @@ impl Recorder {
     /// `with_recommended_naming` does it; no without this. A unit has to be described before the metric
     /// is used for the first time.
     #[must_use]
-    pub fn recommended_names(self, wanted: bool) -> Self {
-        Recorder { has_recommended_names: wanted, ..self }
+    pub fn recommended_names(mut self, wanted: bool) -> Self {
+        self.settings.has_recommended_names = wanted;
+        self
     }
 
     /// The buckets of histograms that [`buckets_of`](Recorder::buckets_of) says nothing about; native
     /// ones without this. Ones that can't be are native ones.
     #[must_use]
-    pub fn buckets(self, buckets: impl Into<Buckets>) -> Self {
-        Recorder { buckets: buckets.into(), ..self }
+    pub fn buckets(mut self, buckets: impl Into<Buckets>) -> Self {
+        self.settings.buckets = buckets.into();
+        self
     }
 
     /// The buckets of histograms whose name matches. A full name counts more than a beginning, and that
     /// more than an end; of the same the first one.
     #[must_use]
     pub fn buckets_of(mut self, matcher: Matcher, buckets: impl Into<Buckets>) -> Self {
-        self.buckets_by_name.push((matcher.sanitized(), buckets.into()));
-        self.buckets_by_name.sort_by_key(|(matcher, _)| matcher.rank());
+        self.settings.buckets_by_name.push((matcher.sanitized(), buckets.into()));
+        self.settings.buckets_by_name.sort_by_key(|(matcher, _)| matcher.rank());
         self
     }
 
     /// A label of every series, unless a metric has one of the same name.
     #[must_use]
     pub fn global_label(mut self, name: &str, value: &str) -> Self {
-        self.global_labels.push((name.to_owned(), value.to_owned()));
+        self.settings.global_labels.push((name.to_owned(), value.to_owned()));
         self
     }
 
     /// Series that were not used for `idle` (and up to a quarter more) go.
     #[must_use]
-    pub fn idle_timeout(self, idle: Duration) -> Self {
-        Recorder { idle: Some(idle), ..self }
+    pub fn idle_timeout(mut self, idle: Duration) -> Self {
+        self.settings.idle = Some(idle);
+        self
     }
 
     /// How many series a metric has at most, 10,000 without this; what comes beyond goes into one.
     #[must_use]
-    pub fn limit(self, limit: usize) -> Self {
-        Recorder { limit: Some(limit), ..self }
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.settings.limit = Some(limit);
+        self
     }
 
     fn row(&self, kind: Kind, key: &Key) -> Row {
         let core = self.family(kind, key.name());
         let is_histogram = kind == Kind::Histogram;
-        let global = self.global_labels.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let global =
+            self.settings.global_labels.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let labels = global.chain(key.labels().map(|label| (label.key(), label.value())));
         let given = Gathered::new(labels.filter_map(|(name, value)| {
             Some(Attribute::from((fitting(name, is_histogram)?, value)))
@@ -191,7 +203,7 @@ impl Recorder {
             Some((help, unit)) => (help.as_ref(), *unit),
             None => ("", None),
         };
-        let is_named = self.has_recommended_names;
+        let is_named = self.settings.has_recommended_names;
         let full = |name: &str| match is_named {
             true => name::recommended(name, unit, kind),
             false => (name.to_owned(), ""),
@@ -199,8 +211,8 @@ impl Recorder {
         let shape = self.shape(kind, &sanitized);
         let (name, in_name) = full(&sanitized);
         let mut spec = Spec::new(&name, help).unit(in_name);
-        spec = self.limit.map_or(spec, |limit| spec.limit(limit));
-        spec = self.idle.map_or(spec, |idle| spec.expire_after(idle));
+        spec = self.settings.limit.map_or(spec, |limit| spec.limit(limit));
+        spec = self.settings.idle.map_or(spec, |idle| spec.expire_after(idle));
         let scope = self.registry.no_scope();
         let described = Described::new(&spec, kind, Role::of(kind), &[], scope).or_else(|error| {
             // An empty name, which the facade does not mind.
@@ -236,9 +248,9 @@ impl Recorder {
             Kind::Histogram => {}
             _ => return Shape::Float,
         }
-        let mut by_name = self.buckets_by_name.iter();
+        let mut by_name = self.settings.buckets_by_name.iter();
         let buckets = by_name.find(|(matcher, _)| matcher.matches(name));
-        let buckets = buckets.map_or(&self.buckets, |(_, buckets)| buckets);
+        let buckets = buckets.map_or(&self.settings.buckets, |(_, buckets)| buckets);
         buckets.shape().unwrap_or_else(|kind| {
             self.registry.note_conflict(Error::new(name, kind).to_string());
             let native = Buckets::native().shape();
@@ -295,7 +307,11 @@ fn handle<H: Handle>(recorder: &Recorder, kind: Kind, key: &Key) -> H {
 fn new_handle<H: Handle>(recorder: &Recorder, kind: Kind, key: &Key) -> H {
     let new = H::new(recorder.row(kind, key), key.get_hash());
     let known = Known::new(recorder.id, place_of(kind), key.to_retained(), new.clone().into_any());
-    let _ = HANDLES.try_with(|handles| Some(handles.try_borrow_mut().ok()?.insert(known)));
+    let _ = HANDLES.try_with(|handles| {
+        if let Ok(mut handles) = handles.try_borrow_mut() {
+            handles.insert(known);
+        }
+    });
     new
 }
 
