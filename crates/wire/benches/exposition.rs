@@ -1,5 +1,5 @@
 //! Rendering and reading: nanoseconds per sample, as multiples of the floor. `cargo bench -p wire --bench
-//! exposition`; with `--test` it runs small, to see that it works.
+//! exposition`; among the tests, or with `--test`, it runs small, to see that it works.
 //!
 //! The workload is a broker's: queues × families, labels `{vhost,queue}`, mostly integers. **The floor** is
 //! what nobody who writes these bytes can do without: copying each line's beginning, which lies ready in
@@ -271,7 +271,8 @@ fn check(workload: &Workload) {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
-    let is_small = arguments.iter().any(|argument| argument == "--test");
+    let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
+    let is_small = has("--test") || !has("--bench");
     let (queues, rounds) = if is_small { (200, 1) } else { (2_000, 101) };
     let workload = Workload::new(queues);
     check(&workload);

@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! number       f64 ⇄ text, as Go writes and reads it
-//! exposition   text 0.0.4 and OpenMetrics 1.0: reader and writer, content negotiation, name escaping
+//! exposition   text 0.0.4, OpenMetrics 1.0 and protobuf: one writer, a reader each, content negotiation,
+//!              name escaping
 //! otlp         OpenTelemetry's metrics: requests and answers, reader and writer
 //! protobuf     fields of protobuf messages: sizes, sinks and a reader
 //! ```
-//! The protobuf exposition and pprof get modules of their own beside these.
+//! pprof gets a module of its own beside these.
 //!
 //! Readers lend slices of their input and never own a label set; nothing here recurses on input, and no
 //! input can make it panic. Writers hold one buffer and hand it to a sink when it is full.

@@ -129,10 +129,8 @@ fn buckets<'m>(
 }
 
 fn histogram(native: &NativeModel) -> client::Histogram {
-    let (bucket, explicit) = match &native.beside {
-        None => (Vec::new(), 0),
-        Some(counts) => buckets(counts.iter().map(|(bound, count)| (*bound, (*count, None)))),
-    };
+    let bucket = native.beside.iter().flatten().map(|(bound, count)| (*bound, (*count, None)));
+    let (bucket, _) = buckets(bucket);
     let (negative_span, negative_delta) = spans(&native.negative);
     let (mut positive_span, positive_delta) = spans(&native.positive);
     let is_told = !(negative_span.is_empty() && positive_span.is_empty());
@@ -140,7 +138,7 @@ fn histogram(native: &NativeModel) -> client::Histogram {
         positive_span.push(BucketSpan { offset: Some(0), length: Some(0) });
     }
     client::Histogram {
-        sample_count: Some(native.count().max(explicit)),
+        sample_count: Some(native.count()),
         sample_sum: Some(native.sum),
         bucket,
         schema: Some(native.schema.into()),

@@ -290,7 +290,6 @@ impl<'s> Writer<'s> {
     /// Goes on with the family that was begun last, under other common labels; gives the kind as which
     /// it is told.
     pub fn same_family(&mut self, family: &Family<'_>) -> Kind {
-        let Negotiated { format, escaping } = self.negotiated;
         let Scratch { heads, common, common_legacy, .. } = &mut *self.scratch;
         let kind = heads.spell(family, self.negotiated);
         common.clear();
@@ -436,7 +435,8 @@ impl<'s> Writer<'s> {
         if !self.fits(true) {
             return;
         }
-        let Native { schema, sum, count, created_ms, timestamp_ms, .. } = *native;
+        let Native { schema, sum, created_ms, timestamp_ms, .. } = *native;
+        let count = native.count_at_least();
         if self.negotiated.format == Format::Protobuf {
             let classic = Classic { bounds: &[], sum, count, created_ms, timestamp_ms };
             return self.message(labels, |spelling, out, plain| {
@@ -452,8 +452,8 @@ impl<'s> Writer<'s> {
         self.lines(labels, |lines| lines.histogram(fewer.counts(), &classic));
     }
 
-    /// Writes a native histogram that keeps explicit bounds beside: protobuf carries both, text and
-    /// OpenMetrics the explicit ones. *Steady.*
+    /// Writes a native histogram that keeps explicit bounds beside: protobuf carries both, under the count
+    /// of the native ones, text and OpenMetrics the explicit ones. *Steady.*
     pub fn native_histogram_beside<'e, P, N, C, B>(
         &mut self,
         labels: LabelSet<'_>,
@@ -471,13 +471,14 @@ impl<'s> Writer<'s> {
         if !self.fits(true) {
             return;
         }
-        let Native { sum, count, created_ms, timestamp_ms, .. } = *native;
+        let Native { sum, created_ms, timestamp_ms, .. } = *native;
+        let count = native.count_at_least();
         let Buckets { bounds, counts, .. } = buckets;
         let classic = Classic { bounds, sum, count, created_ms, timestamp_ms };
         self.message(labels, |spelling, out, plain| {
             messages::histogram(&classic, out, |out| {
-                let explicit = messages::buckets(bounds, counts, spelling, out, plain);
-                messages::native(native, spelling, out, plain).max(explicit)
+                messages::buckets(bounds, counts, spelling, out, plain);
+                messages::native(native, spelling, out, plain)
             });
         });
     }

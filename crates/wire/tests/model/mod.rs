@@ -252,7 +252,8 @@ fn write_metric(metric: &MetricModel, out: &mut Writer<'_>) {
                 positive: dense(model.positive.0, &model.positive.1),
                 negative: dense(model.negative.0, &model.negative.1),
                 sum: model.sum,
-                count: model.count(),
+                // Off by some, as counts that go on meanwhile may be.
+                count: if model.sum.is_nan() { model.count() } else { model.count() + 1 },
                 exemplars,
                 created_ms,
                 timestamp_ms,

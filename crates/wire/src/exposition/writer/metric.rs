@@ -105,6 +105,13 @@ pub struct Bucket<'a> {
     pub exemplar: Option<Exemplar<'a>>,
 }
 
+impl<P, N> Native<'_, P, N> {
+    /// The observations that may be in no bucket: then this is at least the count.
+    pub(super) fn count_at_least(&self) -> u64 {
+        if self.sum.is_nan() { self.count } else { 0 }
+    }
+}
+
 impl From<u64> for Bucket<'_> {
     fn from(count: u64) -> Self {
         Bucket { count, exemplar: None }
@@ -130,7 +137,8 @@ pub struct Buckets<'a, C> {
     pub timestamp_ms: Option<i64>,
 }
 
-/// A native (exponential) histogram.
+/// A native (exponential) histogram. A family has only such, or none: Prometheus' parser trips over
+/// one that is mixed.
 ///
 /// `positive` and `negative` give the index of a bucket and its count, by rising index; zeros may be left
 /// out or not ([`dense`] makes such a one of an offset and counts). Bucket `i` of schema `s` holds what is
@@ -149,7 +157,9 @@ pub struct Native<'a, P, N> {
     pub negative: N,
     /// The sum of all observations.
     pub sum: f64,
-    /// How many observations; those that are no number are in no bucket.
+    /// How many observations. Those that are no number are in no bucket, so that this may be more than
+    /// the buckets hold, but only where `sum` is no number either: otherwise what the buckets hold is
+    /// written, because a scraper refuses a histogram that contradicts itself.
     pub count: u64,
     /// Some of them, each with its time.
     pub exemplars: &'a [Exemplar<'a>],
