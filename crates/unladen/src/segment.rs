@@ -7,8 +7,8 @@
 //! 1. the *shared* cell, by atomic read-modify-write; memory for it is there once any series of the
 //!    segment needed it;
 //! 2. when that is used much between two collections, a *crowd*: a cell for each of a few threads, each
-//!    on cache lines of its own and with an owner of its own. The first owner goes there as well, so that
-//!    the words which everybody reads are written by nobody.
+//!    on cache lines of its own. The first owner goes there as well, so that the words which everybody
+//!    reads are written by nobody.
 //!
 //! The value of a series is the sum of all its cells. Nothing is ever set back while the series lives:
 //! who wants differences keeps what it read last.
@@ -39,12 +39,14 @@ const _: () = assert!(thread::MOST < CROWDED && NOBODY < CLOSED);
 /// So many uses of a shared cell between two collections are worth a crowd.
 const CROWD_FROM: u16 = 4096;
 
-/// Words left free behind a cell of a crowd: two cache lines, since processors fetch them in pairs.
+/// Words from one cell of a crowd to the next are a multiple of this: two cache lines, since processors
+/// fetch them in pairs.
 const APART: usize = 16;
 
-/// Cells in a crowd besides the shared one.
+/// Threads that have a cell of their own in a crowd, those with the lowest numbers; others go on sharing.
 static CROWD: LazyLock<usize> = LazyLock::new(|| {
-    std::thread::available_parallelism().map_or(4, usize::from).next_power_of_two().clamp(2, 64)
+    let at_once = std::thread::available_parallelism().map_or(4, usize::from);
+    (4 * at_once).next_power_of_two().clamp(16, 256)
 });
 
 /// What a row is in its family.
@@ -80,29 +82,6 @@ struct Waiting {
     series: OnceLock<Row>,
 }
 
-/// A cell for each of a few threads, as many as a power of two.
-type Crowd = Box<[Place]>;
-
-/// A cell of a crowd and whose it is, on cache lines of its own.
-#[repr(align(128))]
-struct Place {
-    owner: AtomicU16,
-    /// The cell, and free words behind it.
-    words: Box<[AtomicU64]>,
-}
-
-impl Place {
-    fn new(width: usize) -> Self {
-        Place { owner: AtomicU16::new(UNOWNED), words: zeros(width + APART) }
-    }
-
-    /// Makes it this thread's if it is nobody's.
-    #[cold]
-    fn claim(&self, me: u16) -> bool {
-        me != NOBODY && self.owner.compare_exchange(UNOWNED, me, Acquire, Relaxed).is_ok()
-    }
-}
-
 /// Rows beside each other.
 pub(crate) struct Segment {
     family: Weak<Core>,
@@ -111,7 +90,10 @@ pub(crate) struct Segment {
     heads: Box<[Head]>,
     words: Box<[AtomicU64]>,
     shared: OnceLock<Box<[AtomicU64]>>,
-    crowds: OnceLock<Box<[OnceLock<Crowd>]>>,
+    /// For each row a cell for each of a few threads, by their numbers.
+    crowds: OnceLock<Box<[OnceLock<Box<[AtomicU64]>>]>>,
+    /// Words from one cell of a crowd to the next.
+    stride: usize,
     exemplars: OnceLock<Exemplars>,
     waiting: Option<Waiting>,
 }
@@ -132,6 +114,7 @@ impl Segment {
             words: zeros(rows * width),
             shared: OnceLock::new(),
             crowds: OnceLock::new(),
+            stride: (width + APART / 2).next_multiple_of(APART),
             exemplars: OnceLock::new(),
             waiting: None,
         }
@@ -149,6 +132,7 @@ impl Segment {
             words: Box::default(),
             shared: OnceLock::new(),
             crowds: OnceLock::new(),
+            stride: APART,
             exemplars: OnceLock::new(),
             waiting,
         }
@@ -185,9 +169,7 @@ impl Segment {
         }
         let mut owner = UNOWNED;
         if let Some(crowd) = self.crowd(row) {
-            for place in crowd {
-                place.words.iter().for_each(|word| word.store(0, Relaxed));
-            }
+            crowd.iter().for_each(|word| word.store(0, Relaxed));
             owner = CROWDED;
         }
         if let Some(exemplars) = self.exemplars.get() {
@@ -228,8 +210,8 @@ impl Segment {
     }
 
     #[inline]
-    fn crowd(&self, row: usize) -> Option<&Crowd> {
-        self.crowds.get()?.get(row)?.get()
+    fn crowd(&self, row: usize) -> Option<&[AtomicU64]> {
+        Some(self.crowds.get()?.get(row)?.get()?)
     }
 
     #[inline]
@@ -244,7 +226,7 @@ impl Segment {
         if let Some(shared) = self.shared.get() {
             look(self.cell(shared, row));
             if let Some(crowd) = self.crowd(row) {
-                crowd.iter().for_each(|place| look(&place.words[..self.width]));
+                crowd.chunks_exact(self.stride).for_each(|cell| look(&cell[..self.width]));
             }
         }
     }
@@ -263,9 +245,8 @@ impl Segment {
     pub(crate) fn memory_usage(&self) -> usize {
         let words = |cells: &[AtomicU64]| size_of_val(cells);
         let crowds = self.crowds.get().map_or(0, |crowds| {
-            let places = crowds.iter().filter_map(OnceLock::get).flatten();
-            let places = places.map(|place| size_of::<Place>() + words(&place.words));
-            size_of_val(&**crowds) + places.sum::<usize>()
+            let of_rows = crowds.iter().filter_map(OnceLock::get).map(|crowd| words(crowd));
+            size_of_val(&**crowds) + of_rows.sum::<usize>()
         });
         size_of::<Segment>()
             + size_of_val(&*self.heads)
@@ -291,30 +272,28 @@ impl Segment {
         if owner == me {
             head.touch();
             owned(self.cell(&self.words, row));
+        } else if owner == CROWDED
+            && let Some(crowd) = self.crowd(row)
+            && let Some(cell) = crowd.get(usize::from(me) * self.stride..)
+            && !cell.is_empty()
+        {
+            // A number belongs to one thread, and so does the cell.
+            head.touch();
+            owned(cell);
         } else {
             // Kept apart, so that what is above fits into its caller.
-            self.update_not_owned(head, row, owner, me, owned, shared);
+            self.update_otherwise(row, me, owned, shared);
         }
     }
 
     #[inline(never)]
-    fn update_not_owned(
+    fn update_otherwise(
         &self,
-        head: &Head,
         row: usize,
-        owner: u16,
         me: u16,
         owned: impl Fn(&[AtomicU64]),
         shared: impl Fn(&[AtomicU64]),
     ) {
-        if owner == CROWDED
-            && let Some(crowd) = self.crowd(row)
-            && let Some(place) = crowd.get(usize::from(me) & crowd.len().wrapping_sub(1))
-            && (place.owner.load(Relaxed) == me || place.claim(me))
-        {
-            head.touch();
-            return owned(&place.words);
-        }
         self.update_elsewhere(row, me, &owned, &shared);
     }
 
@@ -370,10 +349,11 @@ impl Segment {
         let Some(family) = self.family.upgrade() else { return };
         let crowds = self.crowds.get_or_init(|| (0..self.len()).map(|_| OnceLock::new()).collect());
         if crowds[row].get().is_none() {
-            if !family.allows_crowd() {
+            let words = *CROWD * self.stride;
+            if !family.allows_crowd(words) {
                 return;
             }
-            crowds[row].get_or_init(|| (0..*CROWD).map(|_| Place::new(self.width)).collect());
+            crowds[row].get_or_init(|| zeros(words));
         }
         // The row may have been closed meanwhile; then it stays so, and opens to the crowd.
         let head = &self.heads[row];

@@ -41,8 +41,8 @@ const MOST_WORDS: usize = 8192;
 /// So many rows, or the family's limit if that is more, may wait to be read by delta readers.
 const LEAST_UNREAD: usize = 1024;
 
-/// Crowds of a family: beyond these, threads use the shared cells.
-const MOST_CROWDS: usize = 1024;
+/// Words in the crowds of a family, 8 MiB: beyond these, threads use the shared cells.
+const MOST_CROWDED: usize = 1 << 20;
 
 /// What all families of a registry share.
 #[derive(Default)]
@@ -64,7 +64,8 @@ pub(crate) struct Core {
     id: u64,
     rows_shift: u32,
     is_full: AtomicBool,
-    crowds: AtomicUsize,
+    /// Words in crowds.
+    crowded: AtomicUsize,
     expiry_due: AtomicU32,
     overflow: OnceLock<Row>,
     table: RwLock<Table>,
@@ -102,7 +103,7 @@ impl Core {
             id: NEXT_ID.fetch_add(1, Relaxed),
             rows_shift: most.ilog2(),
             is_full: AtomicBool::new(false),
-            crowds: AtomicUsize::new(0),
+            crowded: AtomicUsize::new(0),
             expiry_due: AtomicU32::new(0),
             overflow: OnceLock::new(),
             table: RwLock::default(),
@@ -262,8 +263,10 @@ impl Core {
         overflow.clone()
     }
 
-    pub(crate) fn allows_crowd(&self) -> bool {
-        self.crowds.fetch_add(1, Relaxed) < MOST_CROWDS
+    /// Whether so many words may go into another crowd.
+    pub(crate) fn allows_crowd(&self, words: usize) -> bool {
+        let fits = |held: usize| held.checked_add(words).filter(|held| *held <= MOST_CROWDED);
+        self.crowded.fetch_update(Relaxed, Relaxed, fits).is_ok()
     }
 
     /// Uses the series with these attributes, which is found in the thread's own cache if it was there
