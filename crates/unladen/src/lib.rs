@@ -1,13 +1,27 @@
 //! The library a program links: instrument, collect, export.
 //!
 //! ```text
-//! registry    Registry: what a program measures, each name once; writes all of it
-//! family      Family: one name, one handle for each set of label values
-//! instrument  Counter, Gauge, Histogram: handles whose use neither locks, hashes nor allocates
-//! collector   Collector: families written straight from the program's own state
-//! process     the collector of the process' own figures
-//! reader      Reader: everything as columns, cumulative or as differences, lent or kept
-//! endpoint    Endpoint: from a scrape's request to an answer, for any HTTP server
+//! instrument
+//!   registry    Registry: what a program measures, each name once
+//!   scoped      registering: counters, gauges, histograms, infos, state sets, observable families
+//!   described   what a family is called, checked once; view changes what others registered
+//!   family      Family, OpenFamily: one name, a handle for each set of labels
+//!   labels      labels as a type
+//!   instrument  Counter, UpDownCounter, Gauge, Histogram: handles that neither lock, hash nor allocate
+//!   door        OpenTelemetry's API and the `metrics` facade in front of all this
+//! keep
+//!   attributes  sets of labels: in any order, escaped once, stored once
+//!   table       the series of a family: found, bounded, expired, revived
+//!   segment     their cells, and how threads write them side by side; thread numbers the threads
+//!   shape       what a cell holds; native: the cells of native histograms; exemplar
+//! collect
+//!   callbacks   asks observable families so that a broken one spoils itself only; observed keeps the answers
+//!   collector   Collector: families straight from a program's own state; process: the process' own
+//!   reader      Reader: everything as columns, cumulative or as differences, lent or kept
+//! export
+//!   expose      from cells to an exposition, without a copy in between
+//!   endpoint    Endpoint: from a scrape's request to an answer, for any HTTP server; a listener
+//!   export      to OTLP receivers and to the terminal, periodically
 //! ```
 //! ```
 //! use unladen::{Negotiated, Registry};
@@ -28,8 +42,7 @@
 //! and writing what is known is *steady*: it allocates nothing and frees nothing. Writing keeps no lock
 //! while the sink has a chunk, so that any number of scrapes run side by side, however slow one is.
 //!
-//! Native histograms, exemplars, expiry, readers with temporality, OTLP and the doors for other
-//! libraries get modules of their own beside these.
+//! Features: `endpoint` (on by default), `http-body`, `listener`, `otlp`, `opentelemetry`, `metrics`.
 #![forbid(unsafe_code)]
 
 mod attributes;
