@@ -437,6 +437,24 @@ impl Attributes {
         })
     }
 
+    /// The name and value that stand at `index`, as they were given; none where either had to be escaped.
+    /// *Steady.*
+    #[inline]
+    pub(crate) fn stored_at(&self, index: usize) -> Option<(&str, &str, ValueType)> {
+        if index >= self.len() {
+            return None;
+        }
+        let part = self.part(index);
+        let text = |bytes| std::str::from_utf8(bytes).ok();
+        let (name, value) = (text(part.name(self.text()))?, text(part.value(self.text()))?);
+        (!part.is_escaped).then_some((name, value, part.value_type))
+    }
+
+    /// [`stored_at`](Attributes::stored_at) for each. *Steady.*
+    pub(crate) fn stored(&self) -> impl Iterator<Item = Option<(&str, &str, ValueType)>> {
+        (0..self.len()).map(|index| self.stored_at(index))
+    }
+
     /// The bytes on the heap.
     pub fn memory_usage(&self) -> usize {
         // The references and the length, too.

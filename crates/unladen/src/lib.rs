@@ -57,6 +57,7 @@ pub mod door;
 pub mod endpoint;
 mod error;
 mod exemplar;
+pub mod export;
 mod expose;
 mod family;
 mod instrument;

@@ -115,6 +115,12 @@ impl<'b> Metric<'b> {
         self.family.columns.count
     }
 
+    /// Whose its points are, in their order.
+    pub fn attributes(&self) -> impl ExactSizeIterator<Item = &'b Attributes> + Clone + use<'b> {
+        let family = self.family;
+        (0..family.columns.count).map(move |point| family.attributes(point))
+    }
+
     /// Its points.
     pub fn points(&self) -> Points<'b> {
         let Metric { snapshot, family } = *self;
@@ -310,16 +316,34 @@ pub struct SummaryPoint<'b> {
     pub count: u64,
     /// Their sum.
     pub sum: f64,
-    words: &'b [u64],
+    quantiles: Quantiles<'b>,
 }
 
-impl SummaryPoint<'_> {
+impl<'b> SummaryPoint<'b> {
     /// Quantiles, from 0 to 1, and their values.
-    pub fn quantiles(&self) -> impl ExactSizeIterator<Item = (f64, f64)> + Clone {
-        let pair = |pair: &[u64]| (f64::from_bits(pair[0]), f64::from_bits(pair[1]));
-        self.words.chunks_exact(2).map(pair)
+    pub fn quantiles(&self) -> Quantiles<'b> {
+        self.quantiles.clone()
     }
 }
+
+/// The quantiles of a summary and their values.
+#[derive(Clone, Debug)]
+pub struct Quantiles<'b>(std::slice::ChunksExact<'b, u64>);
+
+impl Iterator for Quantiles<'_> {
+    type Item = (f64, f64);
+
+    fn next(&mut self) -> Option<(f64, f64)> {
+        let pair = self.0.next()?;
+        Some((f64::from_bits(pair[0]), f64::from_bits(pair[1])))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+impl ExactSizeIterator for Quantiles<'_> {}
 
 macro_rules! points {
     ($($(#[$doc:meta])* $walk:ident => $point:ident, $make:ident;)*) => {$(
@@ -334,6 +358,12 @@ macro_rules! points {
             fn next(&mut self) -> Option<$point<'b>> {
                 let point = self.0.next()?;
                 $make(&self.0, point)
+            }
+
+            /// Does not look at those in between.
+            fn nth(&mut self, skipped: usize) -> Option<$point<'b>> {
+                self.0.next = self.0.end.min(self.0.next.saturating_add(skipped));
+                self.next()
             }
 
             fn size_hint(&self) -> (usize, Option<usize>) {
@@ -400,5 +430,6 @@ fn exponential<'b>(walk: &Walk<'b>, point: usize) -> Option<ExponentialHistogram
 fn summary<'b>(walk: &Walk<'b>, point: usize) -> Option<SummaryPoint<'b>> {
     let ([count, sum], words) = walk.family.record(point, 0).split_first_chunk()?;
     let head = walk.head(point);
-    Some(SummaryPoint { head, count: *count, sum: f64::from_bits(*sum), words })
+    let quantiles = Quantiles(words.chunks_exact(2));
+    Some(SummaryPoint { head, count: *count, sum: f64::from_bits(*sum), quantiles })
 }

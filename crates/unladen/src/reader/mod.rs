@@ -76,8 +76,8 @@ use crate::shape::Shape;
 
 pub use batch::{
     Batch, Bounds, Exemplars, ExponentialHistogramPoint, ExponentialHistograms, Head,
-    HistogramPoint, Histograms, Metric, NumberPoint, Numbers, Points, ScopeMetrics, Side,
-    Summaries, SummaryPoint,
+    HistogramPoint, Histograms, Metric, NumberPoint, Numbers, Points, Quantiles, ScopeMetrics,
+    Side, Summaries, SummaryPoint,
 };
 pub(crate) use progress::Progress;
 pub use snapshot::Snapshot;
