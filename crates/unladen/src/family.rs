@@ -77,7 +77,10 @@ impl<I: Instrument, const N: usize> Family<I, N> {
 
     #[inline]
     fn use_series(&self, values: [&str; N], write: impl Fn(&Row)) {
-        self.core.use_series(self.given(values).iter().copied(), write);
+        // Paired as they are read: an attribute stored in parts and read as a whole would wait for its
+        // own stores.
+        let pairs = self.labels.iter().zip(&values);
+        self.core.use_series(pairs.map(|(name, value)| (name.as_str(), *value).into()), write);
     }
 }
 

@@ -64,14 +64,19 @@ fn read_written<U: Use>(attributes: &[KeyValue], is_histogram: bool, what: U) ->
     let mut run = |written: &mut Written| {
         let what = what.take()?;
         let mixed = written.write(attributes, is_histogram);
-        let mut few = [Attribute::from(("", "")); FEW];
-        if mixed.left > FEW {
+        let fits = |pair: &KeyValue| is_fitting(pair.key.as_str(), is_histogram);
+        if attributes.len() > FEW || !attributes.iter().all(fits) {
             return Some(what.run(mixed));
         }
-        // They are read twice: gathering them is less than finding where each stands again.
-        let count = mixed.left;
-        few.iter_mut().zip(mixed).for_each(|(place, attribute)| *place = attribute);
-        Some(what.run(few[..count].iter().copied()))
+        // They are read twice, so it pays to find each text once. Only the texts are kept: a whole
+        // attribute, stored in parts and read as a whole, would wait for its own stores.
+        let mut texts = [""; FEW];
+        texts.iter_mut().zip(mixed.texts()).for_each(|(place, text)| *place = text);
+        Some(what.run(attributes.iter().zip(&texts).map(|(pair, text)| Attribute {
+            name: pair.key.as_str(),
+            value: text,
+            value_type: type_of(&pair.value),
+        })))
     };
     let done = WRITTEN.try_with(|written| Some(run(&mut *written.try_borrow_mut().ok()?)));
     // The thread is ending, or its allocator measures through this door as well.
@@ -113,6 +118,26 @@ struct Mixed<'a> {
     is_histogram: bool,
 }
 
+impl<'a> Mixed<'a> {
+    /// The value of each, as text.
+    #[inline]
+    fn texts(mut self) -> impl Iterator<Item = &'a str> {
+        self.pairs.clone().map(move |pair| self.text_of(&pair.value))
+    }
+
+    /// The text of the value that comes next.
+    #[inline]
+    fn text_of(&mut self, value: &'a Value) -> &'a str {
+        if let Value::String(text) = value {
+            return text.as_str();
+        }
+        let end = self.ends.next().map_or(self.at, |&end| end as usize);
+        let text = self.text.get(self.at..end).unwrap_or_default();
+        self.at = end;
+        text
+    }
+}
+
 impl<'a> Iterator for Mixed<'a> {
     type Item = Attribute<'a>;
 
@@ -120,15 +145,7 @@ impl<'a> Iterator for Mixed<'a> {
     fn next(&mut self) -> Option<Attribute<'a>> {
         loop {
             let pair = self.pairs.next()?;
-            let (value, value_type) = match &pair.value {
-                Value::String(text) => (text.as_str(), ValueType::Text),
-                other => {
-                    let end = *self.ends.next()? as usize;
-                    let value = self.text.get(self.at..end).unwrap_or_default();
-                    self.at = end;
-                    (value, type_of(other))
-                }
-            };
+            let value = self.text_of(&pair.value);
             let name = pair.key.as_str();
             let name = match is_fitting(name, self.is_histogram) {
                 true => name,
@@ -138,7 +155,7 @@ impl<'a> Iterator for Mixed<'a> {
                 },
             };
             self.left -= 1;
-            return Some(Attribute { name, value, value_type });
+            return Some(Attribute { name, value, value_type: type_of(&pair.value) });
         }
     }
 
