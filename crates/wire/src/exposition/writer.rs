@@ -232,6 +232,7 @@ impl<'s> Writer<'s> {
 
     /// How many bytes a line takes at most, without an exemplar; a message of so many parts (a number, a
     /// bucket, a quantile, a sum or a count) takes no more than as many lines.
+    #[inline]
     pub fn line_bound(&self, labels: LabelsRef<'_>) -> usize {
         let common = LabelsRef::new(&self.scratch.common, self.scratch.common_legacy);
         self.scratch.heads.length()
@@ -240,6 +241,7 @@ impl<'s> Writer<'s> {
             + lines::BESIDE
     }
 
+    #[inline]
     fn labels_bound(&self, labels: LabelsRef<'_>) -> usize {
         // A respelt name takes at most four times its bytes, beside three in front, and a label of a
         // message at most as many bytes more as its shortest line has.

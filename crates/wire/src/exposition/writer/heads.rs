@@ -46,6 +46,7 @@ pub(super) struct Heads {
     kind: Kind,
     text: String,
     spans: [Span; 5],
+    longest: usize,
     /// The beginning of the lines that most lines are, and its length: a copy of a size that the compiler
     /// knows takes a few instructions and no call. Empty where it is longer.
     short: ([u8; SHORT_HEAD], usize),
@@ -63,6 +64,7 @@ impl Default for Heads {
             kind: Kind::Unknown,
             text: String::new(),
             spans: Default::default(),
+            longest: 0,
             short: ([0; SHORT_HEAD], 0),
         }
     }
@@ -117,8 +119,9 @@ impl Heads {
     }
 
     /// Bytes of the longest beginning, without the labels that follow.
+    #[inline]
     pub(super) fn length(&self) -> usize {
-        self.spans.iter().map(|span| span.with.len().max(span.bare.len())).max().unwrap_or(0)
+        self.longest
     }
 
     /// Makes the beginnings ready, with the `common` labels in them unless they have to be respelt: then
@@ -140,6 +143,8 @@ impl Heads {
                 false => Span::default(),
             };
         }
+        let lengths = self.spans.iter().map(|span| span.with.len().max(span.bare.len()));
+        self.longest = lengths.max().unwrap_or(0);
         let head = &self.text.as_bytes()[self.spans[0].with.clone()];
         let is_short = is_direct && !has_parts && head.len() <= SHORT_HEAD;
         self.short.1 = if is_short { head.len() } else { 0 };
