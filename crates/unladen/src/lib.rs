@@ -16,7 +16,8 @@
 //!   shape       what a cell holds; native: the cells of native histograms; exemplar
 //! collect
 //!   callbacks   asks observable families so that a broken one spoils itself only; observed keeps the answers
-//!   collector   Collector: families straight from a program's own state; process: the process' own
+//!   collector   Collector: families straight from a program's own state; process: the process' own;
+//!   allocator   what the program's allocator tells
 //!   reader      Reader: everything as columns, cumulative or as differences, lent or kept
 //! export
 //!   expose      from cells to an exposition, without a copy in between
@@ -45,6 +46,7 @@
 //! Features: `endpoint` (on by default), `http-body`, `listener`, `otlp`, `opentelemetry`, `metrics`.
 #![forbid(unsafe_code)]
 
+pub mod allocator;
 mod attributes;
 mod callbacks;
 mod check;
