@@ -225,13 +225,11 @@ impl Described {
     }
 
     /// The name in OTLP.
-    #[allow(dead_code, reason = "read by exporters")]
     pub(crate) fn otlp_name(&self) -> &str {
         self.original.as_ref().map_or(&self.name, |original| &original.name)
     }
 
     /// The unit in OTLP.
-    #[allow(dead_code, reason = "read by exporters")]
     pub(crate) fn otlp_unit(&self) -> &str {
         match (&self.original, self.later.get()) {
             (Some(original), Some(later)) if original.unit.is_empty() => &later.unit,

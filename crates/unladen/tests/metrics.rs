@@ -8,6 +8,7 @@ use metrics::{
 };
 use testkit::allocations::{Count, count};
 use unladen::door::metrics::{Matcher, Recorder};
+use unladen::reader::{Reader, Temporalities};
 use unladen::{Buckets, Format, Negotiated, Registry, View};
 use wire::exposition::name::Escaping;
 
@@ -97,6 +98,24 @@ fn descriptions_come_before_or_after() {
     assert!(body.contains("# HELP before First.\n# TYPE before counter\nbefore 1\n"), "{body}");
     assert!(body.contains("# HELP after_all Late.\n# TYPE after_all gauge\n"), "{body}");
     assert!(!body.contains("never"), "{body}");
+}
+
+#[test]
+fn readers_are_told_what_is_described_late() {
+    let registry = Registry::new();
+    let recorder = registry.recorder();
+    let mut reader = Reader::new(&registry, Temporalities::CUMULATIVE);
+    let mut told = || {
+        reader.collect(|batch| {
+            let metric = batch.metrics().next().unwrap();
+            let text = [metric.name(), metric.description(), metric.unit()];
+            text.map(str::to_owned)
+        })
+    };
+    with_local_recorder(&recorder, || counter!("sent").increment(1));
+    assert_eq!(told(), ["sent", "", ""]);
+    with_local_recorder(&recorder, || describe_counter!("sent", Unit::Bytes, "Sent."));
+    assert_eq!(told(), ["sent", "Sent.", "By"]);
 }
 
 #[test]

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use opentelemetry::metrics::{Meter, MeterProvider as _};
 use opentelemetry::trace::{SpanContext, SpanId, TraceContextExt, TraceFlags, TraceId, TraceState};
 use opentelemetry::{Array, Context, InstrumentationScope, KeyValue, StringValue, Value};
-use unladen::{Buckets, Format, Negotiated, Registry, Translation, View};
+use unladen::reader::{Reader, Temporalities};
+use unladen::{Buckets, Format, Negotiated, Registry, Translation, ValueType, View};
 use wire::exposition::name::Escaping;
 
 fn body_in(registry: &Registry, format: Format, escaping: Escaping) -> String {
@@ -526,4 +527,59 @@ fn a_thread_may_measure_while_it_ends() {
         .unwrap();
     }
     assert_eq!(series(&text(&registry)), ["n_total{code=\"1\"} 3"]);
+}
+
+#[test]
+fn readers_have_names_units_and_types_as_they_were_given() {
+    let registry = Registry::new();
+    let meter = meter(&registry);
+    all_instruments(&meter);
+    meter.i64_up_down_counter("requests").build().add(1, &[]);
+    let typed = [
+        KeyValue::new("text", "1"),
+        KeyValue::new("int", 1),
+        KeyValue::new("float", 1.5),
+        KeyValue::new("is", true),
+        KeyValue::new("list", Value::Array(Array::I64(vec![1]))),
+    ];
+    meter.u64_gauge("typed.one").build().record(1, &typed);
+    let mut reader = Reader::new(&registry, Temporalities::CUMULATIVE);
+    reader.collect(|batch| {
+        let mut named: Vec<_> = batch.metrics().map(|m| (m.name(), m.unit())).collect();
+        named.sort_unstable();
+        let expected = [
+            ("age", "s"),
+            ("asked.level", ""),
+            ("asked.offset", ""),
+            ("asked.open", ""),
+            ("asked.requests", ""),
+            ("asked.size", ""),
+            ("asked.time", "ms"),
+            ("asked.use", ""),
+            ("cpu.time", "s"),
+            ("length", ""),
+            ("level", "m"),
+            ("offset", ""),
+            ("open", ""),
+            // Two of one name, as they were registered.
+            ("requests", ""),
+            ("requests", "{request}"),
+            ("size", "By"),
+            ("typed.one", ""),
+            ("use", "1"),
+        ];
+        assert_eq!(named, expected);
+        let one = batch.metrics().find(|metric| metric.name() == "typed.one").unwrap();
+        assert_eq!(one.scope().name(), "test");
+        let set = one.attributes().next().unwrap();
+        let types: Vec<_> = set.iter().map(|(name, _, of)| (name.into_owned(), of)).collect();
+        let expected = [
+            ("float", ValueType::Float),
+            ("int", ValueType::Integer),
+            ("is", ValueType::Boolean),
+            ("list", ValueType::Array),
+            ("text", ValueType::Text),
+        ];
+        assert_eq!(types, expected.map(|(name, of)| (name.to_owned(), of)));
+    });
 }

@@ -264,6 +264,16 @@ impl Reader {
             let known = self.know(&source);
             self.sources.insert(index, known);
         }
+        if let (Source::Family(core), Some(Known::Rows(rows))) = (&source, self.sources.get(index))
+            && !rows.knows_later()
+            && core.described.later.get().is_some()
+        {
+            // What is said about a family after it was first collected.
+            let meta = self.meta(&core.described, Some(&core.shape));
+            if let Some(Known::Rows(rows)) = self.sources.get_mut(index) {
+                rows.tell(meta);
+            }
+        }
         self.sources.get_mut(index)
     }
 
@@ -298,14 +308,11 @@ impl Reader {
             (Form::Sum { .. }, Role::Gauge) => Some(Temporality::Cumulative),
             (_, role) => self.temporalities.of(role, shape.is_none()),
         };
-        let (name, unit) = match &described.original {
-            Some(original) => (&original.name, &original.unit),
-            None => (&described.name, &described.unit),
-        };
         Meta {
-            name: name.clone(),
-            description: described.help.clone(),
-            unit: unit.clone(),
+            name: described.otlp_name().to_owned(),
+            description: described.help().to_owned(),
+            unit: described.otlp_unit().to_owned(),
+            knows_later: described.later.get().is_some(),
             scope: self.scope(&described.scope),
             form,
             temporality,

@@ -100,6 +100,16 @@ fn negated(number_type: NumberType, more: u64) -> u64 {
 }
 
 impl Rows {
+    /// Whether its name, text and unit are what was said last.
+    pub(super) fn knows_later(&self) -> bool {
+        self.meta.knows_later
+    }
+
+    /// Its name, text and unit from now on.
+    pub(super) fn tell(&mut self, meta: Meta) {
+        self.meta = Arc::new(meta);
+    }
+
     pub(super) fn new(core: Arc<Core>, meta: Meta) -> Self {
         let number_type = match core.shape {
             Shape::Signed => NumberType::Signed,

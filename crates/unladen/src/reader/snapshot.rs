@@ -57,6 +57,8 @@ impl Times {
 /// What is known of a family from the start.
 #[derive(Debug)]
 pub(super) struct Meta {
+    /// Whether it holds what was said about the family after it was registered.
+    pub(super) knows_later: bool,
     pub(super) name: String,
     pub(super) description: String,
     pub(super) unit: String,
