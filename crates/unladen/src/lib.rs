@@ -96,6 +96,17 @@ pub use wire::exposition::negotiate::{Negotiated, negotiate};
 pub use wire::exposition::writer::StoredLabels;
 pub use wire::exposition::{Format, Kind};
 
+/// The pages that have code in them, so that it stays true.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../../../docs/coming-from.md")]
+    struct ComingFrom;
+    #[doc = include_str!("../../../docs/metrics-facade.md")]
+    struct MetricsFacade;
+    #[doc = include_str!("../../../docs/opentelemetry.md")]
+    struct OpenTelemetry;
+}
+
 /// For unit tests of what is not public; the others have their own in `tests/`.
 #[cfg(test)]
 #[global_allocator]
