@@ -52,7 +52,8 @@ impl Source {
 
 #[derive(Default)]
 pub(crate) struct Sources {
-    pub(crate) all: Vec<Source>,
+    /// Taken as a whole by a collection, which must see the same from its begin to its end.
+    pub(crate) all: Arc<Vec<Source>>,
     pub(crate) observables: Arc<Vec<Arc<Observable>>>,
     /// Families that a view drops, so that their names are known.
     dropped: Vec<Source>,
@@ -93,7 +94,7 @@ impl Sources {
         if source.described().is_some_and(|described| described.is_dropped) {
             self.dropped.push(source);
         } else {
-            self.all.insert(at, source);
+            Arc::make_mut(&mut self.all).insert(at, source);
         }
     }
 }
@@ -354,7 +355,8 @@ impl Registry {
 
     /// Has `collector` write its families after those registered so far.
     pub fn collect(&self, collector: impl Collector + 'static) {
-        self.0.sources.write().all.push(Source::Collector(Arc::new(collector)));
+        let mut sources = self.0.sources.write();
+        Arc::make_mut(&mut sources.all).push(Source::Collector(Arc::new(collector)));
     }
 
     #[allow(dead_code, reason = "for doors, which are features")]
@@ -387,7 +389,7 @@ impl Registry {
             return;
         }
         let sources = self.0.sources.read();
-        for source in &sources.all {
+        for source in &*sources.all {
             if let Source::Family(core) = source {
                 core.expire(now);
             }
@@ -435,7 +437,8 @@ impl Registry {
                 Format::Protobuf => true,
             };
             let clock = &shared.clock;
-            let rows = Rows { clock, scratch: rows, started: clock.now(), has_created };
+            let rows =
+                Rows { clock, scratch: rows, started: clock.begin_collection(), has_created };
             self.write_sources(rows, round, &mut FamilyWriter::new(out, names, wanted, &stopped));
         });
         // Families that the body has were looked after before they were written.
@@ -454,31 +457,31 @@ impl Registry {
             let family = writer::Family::new("target_info", "Target metadata", Kind::Info);
             out.family(&family).stored(labels, 1u64);
         }
-        let mut before: Option<Source> = None;
-        for index in 0.. {
+        let mut before: Option<&Source> = None;
+        // Registering waits for nobody's sink, and what is registered meanwhile is in the next body.
+        let sources = self.0.sources.read().all.clone();
+        for source in &*sources {
             if out.is_stopped() {
                 return;
             }
-            // Registering waits for nobody's sink.
-            let Some(source) = self.0.sources.read().all.get(index).cloned() else { break };
             let is_same = |before: &Source| match (before.described(), source.described()) {
                 (Some(before), Some(now)) => before.name == now.name,
                 _ => false,
             };
             out.set_legacy_names(source.described().is_some_and(|d| d.is_spelt_legacy));
-            if let Source::Collector(collector) = &source {
+            if let Source::Collector(collector) = source {
                 let write = || collector.collect(out);
                 if catch_unwind(AssertUnwindSafe(write)).is_err() {
                     self.0.collectors_panicked.fetch_add(1, Relaxed);
                 }
             } else if let Some(described) = source.described() {
                 let family = described.family();
-                let mut samples = if before.as_ref().is_some_and(is_same) {
+                let mut samples = if before.is_some_and(is_same) {
                     out.family_of_another_scope(&family)
                 } else {
                     out.family(&family)
                 };
-                match &source {
+                match source {
                     Source::Family(_) | Source::Observable(_) if !samples.is_open() => {}
                     Source::Family(core) => {
                         core.expire(rows.started);

@@ -216,7 +216,7 @@ impl Reader {
         // What the last batch lent is the families' own again.
         self.current.families.clear();
         self.registry.expire();
-        let started = self.registry.shared().clock.now();
+        let started = self.registry.shared().clock.begin_collection();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now_ns = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
         let interval = Interval {
