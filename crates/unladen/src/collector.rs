@@ -16,7 +16,9 @@ use wire::exposition::writer::{
     Bucket, Buckets, Extra, Family, LabelSet, LabelsRef, Native, Summary, Value, Writer,
 };
 
-/// Writes families when it is asked. Two scrapes may ask at once.
+use crate::reader::Gathered;
+
+/// Writes families when it is asked, into the body of a scrape or for a reader. Several may ask at once.
 pub trait Collector: Send + Sync {
     /// Writes all families. What it holds locked is locked for as long as the slowest reader of the
     /// body takes; copy what is small. One that panics ends its own families there.
@@ -44,7 +46,7 @@ impl Names {
     }
 
     /// Whether `name` is new.
-    fn insert(&mut self, name: &str) -> bool {
+    pub(crate) fn insert(&mut self, name: &str) -> bool {
         let hash = self.hasher.hash_one(name);
         let text = &self.text;
         let at = |&(begin, end): &(usize, usize)| &text[begin..end];
@@ -61,9 +63,27 @@ impl Names {
     }
 }
 
+/// Where what is written goes.
+enum Target<'w, 's> {
+    /// Into a body.
+    Body(&'w mut Writer<'s>),
+    /// To a reader.
+    Reader(&'w mut Gathered),
+}
+
+impl<'s> Target<'_, 's> {
+    #[inline]
+    fn reborrow(&mut self) -> Target<'_, 's> {
+        match self {
+            Target::Body(writer) => Target::Body(writer),
+            Target::Reader(gathered) => Target::Reader(gathered),
+        }
+    }
+}
+
 /// Takes families, one after the other.
 pub struct FamilyWriter<'w, 's> {
-    writer: &'w mut Writer<'s>,
+    target: Target<'w, 's>,
     names: &'w mut Names,
     wanted: &'w dyn Wanted,
     /// Nobody takes what is written any more.
@@ -111,7 +131,17 @@ impl<'w, 's> FamilyWriter<'w, 's> {
         stopped: &'w Cell<bool>,
     ) -> Self {
         names.clear();
-        FamilyWriter { writer, names, wanted, stopped, refused: 0 }
+        FamilyWriter { target: Target::Body(writer), names, wanted, stopped, refused: 0 }
+    }
+
+    /// For a reader, which keeps the names of all its families.
+    pub(crate) fn gathering(
+        gathered: &'w mut Gathered,
+        names: &'w mut Names,
+        stopped: &'w Cell<bool>,
+    ) -> Self {
+        let target = Target::Reader(gathered);
+        FamilyWriter { target, names, wanted: &Everything, stopped, refused: 0 }
     }
 
     /// Begins a counter; its name ends in `_total`.
@@ -127,26 +157,37 @@ impl<'w, 's> FamilyWriter<'w, 's> {
     /// Begins a family. One without a name, or with the name of one that this body has already, is
     /// refused: its samples are left out and it is counted in `unladen_families_refused_total`.
     pub fn family(&mut self, family: &Family<'_>) -> Samples<'_, 's> {
-        let spelt = self.writer.name_of(family);
+        let spelt = match &mut self.target {
+            Target::Body(writer) => writer.name_of(family),
+            Target::Reader(_) => family.name,
+        };
         let is_new = !family.name.is_empty() && self.names.insert(spelt);
         let share = match is_new && !self.stopped.get() {
             true => self.wanted.share_of(family, spelt),
             false => Share::None,
         };
         self.refused += u64::from(!is_new);
-        if share != Share::None {
-            self.writer.family(family);
+        match &mut self.target {
+            _ if share == Share::None => {}
+            Target::Body(writer) => writer.family(family),
+            Target::Reader(gathered) => gathered.family(family),
         }
-        Samples { writer: self.writer, wanted: self.wanted, stopped: self.stopped, share }
+        self.samples(share)
+    }
+
+    fn samples(&mut self, share: Share) -> Samples<'_, 's> {
+        let target = self.target.reborrow();
+        Samples { target, wanted: self.wanted, stopped: self.stopped, share }
     }
 
     /// Goes on with the family that came last, under other common labels, if this is the same.
     pub(crate) fn family_of_another_scope(&mut self, family: &Family<'_>) -> Samples<'_, 's> {
-        let share = self.wanted.share_of(family, self.writer.name_of(family));
+        let Target::Body(writer) = &mut self.target else { return self.samples(Share::None) };
+        let share = self.wanted.share_of(family, writer.name_of(family));
         if share != Share::None {
-            self.writer.same_family(family);
+            writer.same_family(family);
         }
-        Samples { writer: self.writer, wanted: self.wanted, stopped: self.stopped, share }
+        self.samples(share)
     }
 
     /// Whether nobody takes what is written any more: a collector may spare itself the rest.
@@ -156,7 +197,9 @@ impl<'w, 's> FamilyWriter<'w, 's> {
 
     /// See [`Writer::set_legacy_names`].
     pub(crate) fn set_legacy_names(&mut self, wanted: bool) {
-        self.writer.set_legacy_names(wanted);
+        if let Target::Body(writer) = &mut self.target {
+            writer.set_legacy_names(wanted);
+        }
     }
 
     pub(crate) fn refused(&self) -> u64 {
@@ -166,7 +209,7 @@ impl<'w, 's> FamilyWriter<'w, 's> {
 
 /// Takes the metrics of one family. *Steady.*
 pub struct Samples<'f, 's> {
-    writer: &'f mut Writer<'s>,
+    target: Target<'f, 's>,
     wanted: &'f dyn Wanted,
     stopped: &'f Cell<bool>,
     share: Share,
@@ -189,7 +232,10 @@ impl<'s> Samples<'_, 's> {
     #[inline]
     pub fn number(&mut self, labels: LabelSet<'_>, value: impl Into<Value>, extra: &Extra<'_>) {
         if self.is_wanted(labels) {
-            self.writer.number(labels, value.into(), extra);
+            match &mut self.target {
+                Target::Body(writer) => writer.number(labels, value.into(), extra),
+                Target::Reader(gathered) => gathered.number(labels, value.into(), extra),
+            }
         }
     }
 
@@ -200,7 +246,10 @@ impl<'s> Samples<'_, 's> {
         B: Into<Bucket<'e>>,
     {
         if self.is_wanted(labels) {
-            self.writer.histogram(labels, buckets);
+            match &mut self.target {
+                Target::Body(writer) => writer.histogram(labels, buckets),
+                Target::Reader(gathered) => gathered.histogram(labels, buckets),
+            }
         }
     }
 
@@ -211,14 +260,20 @@ impl<'s> Samples<'_, 's> {
         N: DoubleEndedIterator<Item = (i32, u64)> + Clone,
     {
         if self.is_wanted(labels) {
-            self.writer.native_histogram(labels, native);
+            match &mut self.target {
+                Target::Body(writer) => writer.native_histogram(labels, native),
+                Target::Reader(gathered) => gathered.native_histogram(labels, native),
+            }
         }
     }
 
     /// A summary.
     pub fn summary(&mut self, labels: LabelSet<'_>, summary: &Summary<'_>) {
         if self.is_wanted(labels) {
-            self.writer.summary(labels, summary);
+            match &mut self.target {
+                Target::Body(writer) => writer.summary(labels, summary),
+                Target::Reader(gathered) => gathered.summary(labels, summary),
+            }
         }
     }
 
@@ -235,8 +290,13 @@ impl<'s> Samples<'_, 's> {
         self.is_open() && (self.share == Share::All || self.wanted.wants_series(labels))
     }
 
+    /// The body's writer; a registered family writes itself into bodies only.
+    #[inline]
     pub(crate) fn writer(&mut self) -> &mut Writer<'s> {
-        self.writer
+        match &mut self.target {
+            Target::Body(writer) => writer,
+            Target::Reader(_) => unreachable!("readers read the rows of registered families"),
+        }
     }
 
     /// Whether it depends on a series' labels whether it is wanted.

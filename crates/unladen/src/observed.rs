@@ -5,6 +5,7 @@
 //! that is given twice counts once, the last one; a series that is not given any more is gone.
 
 use hashbrown::HashTable;
+use wire::exposition::writer::{LabelSet, LabelsRef};
 
 use crate::attributes::{self, Attribute, Attributes, Gathered, Given, Sets};
 use crate::described::{Described, Role};
@@ -119,6 +120,16 @@ impl Column {
     /// Beside them: their values.
     pub(crate) fn words(&self) -> (NumberType, &[u64]) {
         (self.type_of, &self.values)
+    }
+
+    /// The place of the value that was given last.
+    pub(crate) fn last(&self) -> Option<usize> {
+        self.next.checked_sub(1)
+    }
+
+    /// Whether the series in a place was given since [`begin`](Column::begin).
+    pub(crate) fn was_given(&self, at: usize) -> bool {
+        self.is_given.get(at).copied().unwrap_or(false)
     }
 
     /// How many series were given.
@@ -265,6 +276,44 @@ impl<'o> OpenObserver<'o> {
             return self.column.put(next, value);
         }
         self.observe_unexpected(value, given);
+    }
+
+    /// The same, of labels as an exposition has them. *Steady* for what came at this place the last time
+    /// as well; stored ones that are not sorted by name, more than 16 or escaped allocate.
+    #[inline]
+    pub(crate) fn observe_labels(&mut self, value: Number, labels: LabelSet<'_>) {
+        match labels {
+            LabelSet::Pairs(pairs) => self.observe_given(value, pairs.iter().map(Attribute::from)),
+            LabelSet::Stored(labels) => {
+                let next = self.column.next;
+                let expected = self.column.sets.get(next);
+                if expected.is_some_and(|set| set.labels().as_str() == labels.as_str()) {
+                    return self.column.put(next, value);
+                }
+                self.observe_stored_labels(value, labels);
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn observe_stored_labels(&mut self, value: Number, labels: LabelsRef<'_>) {
+        let mut few = [Attribute::from(("", "")); 16];
+        let mut count = 0;
+        for label in labels.iter() {
+            match (few.get_mut(count), label.name.as_plain(), label.value.as_plain()) {
+                (Some(place), Some(name), Some(value)) => *place = (name, value).into(),
+                _ => {
+                    let pairs: Vec<_> = labels
+                        .iter()
+                        .map(|label| (label.name.to_cow(), label.value.to_cow()))
+                        .collect();
+                    let given = pairs.iter().map(|(name, value)| (&**name, &**value).into());
+                    return self.observe_given(value, given);
+                }
+            }
+            count += 1;
+        }
+        self.observe_given(value, few[..count].iter().copied());
     }
 
     #[inline(never)]

@@ -372,6 +372,12 @@ impl Registry {
         look(&self.0.sources.read())
     }
 
+    /// A collector was asked and panicked, or wrote families without a name or under that of another.
+    pub(crate) fn tell_of_collector(&self, has_panicked: bool, refused: u64) {
+        self.0.collectors_panicked.fetch_add(u64::from(has_panicked), Relaxed);
+        self.0.refused.fetch_add(refused, Relaxed);
+    }
+
     /// Asks all callbacks.
     pub(crate) fn observe_all(&self, round: &mut Round) {
         let observables = self.0.sources.read().observables.clone();

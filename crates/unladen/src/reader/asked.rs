@@ -18,7 +18,7 @@ use super::temporality::Temporality;
 
 /// What a reader knows of a family whose values are asked for.
 pub(super) struct Asked {
-    meta: Arc<Meta>,
+    pub(super) meta: Arc<Meta>,
     /// When it was registered, in tenths of a second since the registry began.
     since: u32,
     keys: Arc<Keys>,
@@ -54,9 +54,15 @@ impl Asked {
     }
 
     /// Takes over what was said. *Steady* for the same series as the last time.
-    pub(super) fn collect(&mut self, column: &Column, interval: &Interval) -> Option<Collected> {
+    pub(super) fn collect(
+        &mut self,
+        column: &Column,
+        own_times: &[(u64, u64)],
+        interval: &Interval,
+    ) -> Option<Collected> {
         self.follow(column, interval);
         let mut columns = Columns::take(&mut self.shared);
+        columns.own_times.extend_from_slice(own_times);
         let (number_type, words) = column.words();
         columns.number_type = number_type;
         columns.count = words.len();
@@ -83,11 +89,13 @@ impl Asked {
     pub(super) fn collect_records(
         &mut self,
         column: &Column,
+        own_times: &[(u64, u64)],
         interval: &Interval,
         fill: impl FnOnce(&[u64], &mut Columns),
     ) -> Option<Collected> {
         self.follow(column, interval);
         let mut columns = Columns::take(&mut self.shared);
+        columns.own_times.extend_from_slice(own_times);
         let (_, words) = column.words();
         columns.count = words.len();
         fill(words, &mut columns);

@@ -6,6 +6,7 @@
 //! snapshot    Snapshot: what was collected, kept
 //! rows        families with handles
 //! asked       families whose values are asked for
+//! gather      families that collectors write
 //! progress    how far delta readers have come
 //! ```
 //! A [`Reader`] collects when it is asked, in one of two memory modes:
@@ -54,21 +55,28 @@
 //! - Differences of handles are left out where nothing was added. Levels are always told, and so is
 //!   whatever callbacks say.
 //! - Exemplars are those since the reader's last collection.
+//! - What [collectors](crate::Collector) write is told like what callbacks say. Their histograms and
+//!   summaries are always cumulative, their exemplars are left out, and so are gauge histograms, which
+//!   OpenTelemetry does not have. All of it is held at the same time, for whoever looks at the batch.
 
 mod asked;
 mod batch;
+mod gather;
 mod progress;
 mod rows;
 mod snapshot;
 mod temporality;
 
+use std::cell::Cell;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use wire::exposition::Kind;
 
-use crate::callbacks::Round;
+use crate::callbacks::{Observable, Round};
+use crate::collector::{Collector, FamilyWriter, Names};
 use crate::described::{Described, Role};
 use crate::registry::{Registry, Source};
 use crate::resource::{Resource, Scope};
@@ -79,6 +87,7 @@ pub use batch::{
     HistogramPoint, Histograms, Metric, NumberPoint, Numbers, Points, Quantiles, ScopeMetrics,
     Side, Summaries, SummaryPoint,
 };
+pub(crate) use gather::Gathered;
 pub(crate) use progress::Progress;
 pub use snapshot::Snapshot;
 pub use temporality::{Temporalities, Temporality};
@@ -107,6 +116,7 @@ pub struct Reader {
     current: Snapshot,
     round: Round,
     scratch: rows::Scratch,
+    names: Names,
     last: Option<(u32, i64)>,
     place: Option<Place>,
 }
@@ -114,8 +124,8 @@ pub struct Reader {
 /// A source of the registry, and what is known of it.
 enum Known {
     Rows(Rows),
-    Asked(Arc<crate::callbacks::Observable>, Asked),
-    Collector(Arc<dyn crate::collector::Collector>),
+    Asked(Arc<Observable>, Asked),
+    Collector(Arc<dyn Collector>, Gathered),
 }
 
 impl Known {
@@ -123,7 +133,7 @@ impl Known {
         match (self, source) {
             (Known::Rows(rows), Source::Family(core)) => Arc::ptr_eq(&rows.core, core),
             (Known::Asked(known, _), Source::Observable(other)) => Arc::ptr_eq(known, other),
-            (Known::Collector(known), Source::Collector(other)) => Arc::ptr_eq(known, other),
+            (Known::Collector(known, _), Source::Collector(other)) => Arc::ptr_eq(known, other),
             _ => false,
         }
     }
@@ -159,6 +169,7 @@ impl Reader {
             current,
             round: Round::default(),
             scratch: rows::Scratch::default(),
+            names: Names::default(),
             last: None,
             place,
         };
@@ -205,7 +216,7 @@ impl Reader {
         let sources = self.sources.iter().map(|known| match known {
             Known::Rows(rows) => rows.memory_usage(),
             Known::Asked(_, asked) => asked.memory_usage(),
-            Known::Collector(_) => 0,
+            Known::Collector(_, gathered) => gathered.memory_usage(),
         });
         sources.sum::<usize>()
             + self.sources.capacity() * size_of::<Known>()
@@ -225,6 +236,7 @@ impl Reader {
             started,
         };
         self.registry.observe_all(&mut self.round);
+        self.names.clear();
         let times = &mut self.current.times;
         times.previous = if self.last.is_some() { times.now } else { 0 };
         times.now = now_ns.max(times.previous);
@@ -245,12 +257,25 @@ impl Reader {
             return false;
         }
         let collected = match &mut self.sources[index] {
-            Known::Rows(rows) => rows.collect(interval, &mut self.scratch),
-            Known::Asked(observable, asked) => {
-                let column = self.round.column(observable);
-                column.and_then(|column| asked.collect(column, interval))
+            Known::Rows(rows) => {
+                self.names.insert(&rows.core.described.name);
+                rows.collect(interval, &mut self.scratch)
             }
-            Known::Collector(_) => None,
+            Known::Asked(observable, asked) => {
+                self.names.insert(&observable.described.name);
+                let column = self.round.column(observable);
+                column.and_then(|column| asked.collect(column, &[], interval))
+            }
+            Known::Collector(collector, gathered) => {
+                gathered.begin();
+                let stopped = Cell::new(false);
+                let mut out = FamilyWriter::gathering(gathered, &mut self.names, &stopped);
+                let write = || collector.collect(&mut out);
+                let has_panicked = catch_unwind(AssertUnwindSafe(write)).is_err();
+                self.registry.tell_of_collector(has_panicked, out.refused());
+                gathered.finish(has_panicked, interval, &mut self.current.families);
+                None
+            }
         };
         self.current.families.extend(collected);
         true
@@ -259,22 +284,34 @@ impl Reader {
     /// What is known of the registry's source at `index`. *Growth* for one that is new.
     fn source(&mut self, index: usize) -> Option<&mut Known> {
         let source = self.registry.sources(|sources| sources.all.get(index).cloned())?;
-        if !self.sources.get(index).is_some_and(|known| known.is(&source)) {
+        if self.sources.get(index).is_some_and(|known| known.is(&source)) {
+            self.hear_later(index, &source);
+        } else {
             // Sources come and never go, some between others.
             let known = self.know(&source);
             self.sources.insert(index, known);
         }
-        if let (Source::Family(core), Some(Known::Rows(rows))) = (&source, self.sources.get(index))
-            && !rows.knows_later()
-            && core.described.later.get().is_some()
-        {
-            // What is said about a family after it was first collected.
-            let meta = self.meta(&core.described, Some(&core.shape));
-            if let Some(Known::Rows(rows)) = self.sources.get_mut(index) {
-                rows.tell(meta);
-            }
-        }
         self.sources.get_mut(index)
+    }
+
+    /// Takes over what was said about a family after it was registered.
+    fn hear_later(&mut self, index: usize, source: &Source) {
+        let Some(described) = source.described() else { return };
+        let meta = match &mut self.sources[index] {
+            Known::Rows(rows) => &mut rows.meta,
+            Known::Asked(_, asked) => &mut asked.meta,
+            Known::Collector(..) => return,
+        };
+        if !meta.knows_later && described.later.get().is_some() {
+            *meta = Arc::new(Meta {
+                name: meta.name.clone(),
+                description: described.help().to_owned(),
+                unit: described.otlp_unit().to_owned(),
+                form: meta.form.clone(),
+                knows_later: true,
+                ..**meta
+            });
+        }
     }
 
     fn know(&mut self, source: &Source) -> Known {
@@ -287,11 +324,37 @@ impl Reader {
                 let meta = self.meta(&observable.described, None);
                 Known::Asked(observable.clone(), Asked::new(meta, observable.since))
             }
-            Source::Collector(collector) => Known::Collector(collector.clone()),
+            Source::Collector(collector) => {
+                let scope = self.scope(&Arc::default());
+                let gathered = Gathered::new(&self.registry, self.temporalities, scope);
+                Known::Collector(collector.clone(), gathered)
+            }
         }
     }
 
     fn meta(&mut self, described: &Described, shape: Option<&Shape>) -> Meta {
+        let scope = self.scope(&described.scope);
+        let temporality = self.temporalities.of(described.role, shape.is_none());
+        Meta::new(described, shape, temporality, scope)
+    }
+
+    fn scope(&mut self, scope: &Arc<Scope>) -> usize {
+        let scopes = &mut self.current.scopes;
+        let known = scopes.iter().position(|known| Arc::ptr_eq(known, scope) || known == scope);
+        known.unwrap_or_else(|| {
+            Arc::make_mut(scopes).push(scope.clone());
+            scopes.len() - 1
+        })
+    }
+}
+
+impl Meta {
+    fn new(
+        described: &Described,
+        shape: Option<&Shape>,
+        temporality: Option<Temporality>,
+        scope: usize,
+    ) -> Self {
         let form = match (described.role, described.kind, shape) {
             (Role::Counter, ..) => Form::Sum { is_monotonic: true },
             (Role::UpDownCounter, ..) => Form::Sum { is_monotonic: false },
@@ -306,26 +369,17 @@ impl Reader {
         };
         let temporality = match (&form, described.role) {
             (Form::Sum { .. }, Role::Gauge) => Some(Temporality::Cumulative),
-            (_, role) => self.temporalities.of(role, shape.is_none()),
+            _ => temporality,
         };
         Meta {
             name: described.otlp_name().to_owned(),
             description: described.help().to_owned(),
             unit: described.otlp_unit().to_owned(),
-            knows_later: described.later.get().is_some(),
-            scope: self.scope(&described.scope),
+            scope,
             form,
             temporality,
+            knows_later: described.later.get().is_some(),
         }
-    }
-
-    fn scope(&mut self, scope: &Arc<Scope>) -> usize {
-        let scopes = &mut self.current.scopes;
-        let known = scopes.iter().position(|known| Arc::ptr_eq(known, scope) || known == scope);
-        known.unwrap_or_else(|| {
-            Arc::make_mut(scopes).push(scope.clone());
-            scopes.len() - 1
-        })
     }
 }
 

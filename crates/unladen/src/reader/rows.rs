@@ -27,7 +27,7 @@ use super::temporality::Temporality;
 /// What a reader knows of a family with handles.
 pub(super) struct Rows {
     pub(super) core: Arc<Core>,
-    meta: Arc<Meta>,
+    pub(super) meta: Arc<Meta>,
     number_type: NumberType,
     keys: Arc<Keys>,
     /// When the series of each row began, which with its set is its identity.
@@ -100,16 +100,6 @@ fn negated(number_type: NumberType, more: u64) -> u64 {
 }
 
 impl Rows {
-    /// Whether its name, text and unit are what was said last.
-    pub(super) fn knows_later(&self) -> bool {
-        self.meta.knows_later
-    }
-
-    /// Its name, text and unit from now on.
-    pub(super) fn tell(&mut self, meta: Meta) {
-        self.meta = Arc::new(meta);
-    }
-
     pub(super) fn new(core: Arc<Core>, meta: Meta) -> Self {
         let number_type = match core.shape {
             Shape::Signed => NumberType::Signed,

@@ -117,7 +117,8 @@ pub(super) struct Columns {
     pub(super) begins: Vec<usize>,
     /// Which point, and an exemplar of it; by rising point.
     pub(super) exemplars: Vec<(u32, Exemplar)>,
-    /// Since when and when each point was measured, where a collector says so; otherwise empty.
+    /// Since when and when each point was measured, where a collector says so: 0 for the usual, empty for
+    /// the usual everywhere.
     pub(super) own_times: Vec<(u64, u64)>,
 }
 
@@ -185,13 +186,16 @@ impl Collected {
     /// Since when and when a point was measured.
     #[inline]
     pub(super) fn interval(&self, point: usize, times: &Times) -> (u64, u64) {
-        if let Some(own) = self.columns.own_times.get(point) {
-            return *own;
-        }
         let started = times.of(self.keys.started[self.place(point)]);
-        match self.meta.temporality {
-            Some(Temporality::Delta) => (started.max(times.previous), times.now),
-            _ => (started, times.now),
+        let start = match self.meta.temporality {
+            Some(Temporality::Delta) => started.max(times.previous),
+            _ => started,
+        };
+        match self.columns.own_times.get(point) {
+            None | Some((0, 0)) => (start, times.now),
+            Some(&(own_start, 0)) => (own_start.min(times.now), times.now),
+            Some(&(0, own_time)) => (start.min(own_time), own_time),
+            Some(&own) => own,
         }
     }
 
