@@ -76,6 +76,21 @@ pub(crate) trait Given<'a>:
 
 impl<'a, G: Iterator<Item = Attribute<'a>> + Clone + ExactSizeIterator> Given<'a> for G {}
 
+/// The name that an attribute gets: Prometheus keeps names that begin with `__`, so they lose underscores;
+/// those of the scope's labels lose the `otel_`; `le` is spelt as a scraper spells what it finds taken.
+/// None for an empty one.
+#[inline(never)]
+pub(crate) fn fitting(name: &str, is_histogram: bool) -> Option<&str> {
+    match name {
+        "" => None,
+        "le" if is_histogram => Some("exported_le"),
+        _ if name.starts_with("__") => {
+            Some(&name[name.len() - name.trim_start_matches('_').len() - 1..])
+        }
+        _ => name.strip_prefix("otel_").filter(|rest| rest.starts_with("scope_")).or(Some(name)),
+    }
+}
+
 /// Whether a name stands more than once. Compares each with each.
 pub(crate) fn repeats<'a>(given: impl Given<'a>) -> bool {
     let mut rest = given;
@@ -599,6 +614,11 @@ impl Sets {
     pub(crate) fn empty(&self) -> Attributes {
         let none = std::iter::empty();
         self.get(hash(none.clone()), none)
+    }
+
+    /// Whether this very set is stored here.
+    pub(crate) fn has(&self, set: &Attributes) -> bool {
+        self.0.lock().table.find(set.hash(), |known| known.is(set)).is_some()
     }
 
     /// The bytes on the heap.

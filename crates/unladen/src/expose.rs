@@ -4,8 +4,6 @@
 //! the sink has one: however slow a scraper reads, nobody waits for it, neither another scraper nor who
 //! makes a new series.
 
-use std::sync::Arc;
-
 use wire::exposition::writer::{
     Bucket, Buckets, Exemplar as WireExemplar, Extra, LabelSet, LabelsRef, Native, Writer, dense,
 };
@@ -16,9 +14,9 @@ use crate::collector::Samples;
 use crate::exemplar::Exemplar;
 use crate::native;
 use crate::observed::Column;
-use crate::segment::{Segment, State};
+use crate::segment::{Row, Segment, State};
 use crate::shape::{self, NATIVE_EXEMPLARS, Shape};
-use crate::table::Core;
+use crate::table::{Core, Table};
 
 /// What is needed beside the chunk to write histograms; kept for its memory.
 #[derive(Default)]
@@ -32,6 +30,34 @@ pub(crate) struct Scratch {
 /// A label that has to be respelt takes at most so many times its bytes.
 const MOST_SPELT: usize = 5;
 
+/// How far a family is written.
+#[derive(Default)]
+struct At {
+    segment: usize,
+    row: usize,
+    /// The series that waits for the next chunk: the filter is asked once about each.
+    chosen: Option<Attributes>,
+}
+
+/// What is still to be written.
+enum Left {
+    Nothing,
+    Segments,
+    /// This first, which the chunk has no room for.
+    Series {
+        row: Row,
+        set: Attributes,
+        bound: usize,
+    },
+}
+
+/// How many bytes a metric takes at most: without labels, for each line that has them, for an exemplar.
+struct Bound {
+    base: usize,
+    lines: usize,
+    exemplar: usize,
+}
+
 /// How the rows of one body are written.
 pub(crate) struct Rows<'r> {
     pub(crate) clock: &'r Clock,
@@ -41,6 +67,8 @@ pub(crate) struct Rows<'r> {
     pub(crate) started: u32,
     /// Whether the body tells when series began.
     pub(crate) has_created: bool,
+    /// Whether the segment that is being written has exemplars.
+    pub(crate) has_exemplars: bool,
 }
 
 impl Rows<'_> {
@@ -49,67 +77,83 @@ impl Rows<'_> {
         if !samples.is_open() {
             return;
         }
-        let (mut at, mut row) = (0, 0);
-        // The series that waits for the next chunk: the filter is asked once about each.
-        let mut chosen: Option<Attributes> = None;
+        let mut at = At::default();
         while samples.is_open() {
-            let (base, lines) = self.bound(&core.shape, samples.writer());
-            let large = core.look(|table| {
-                while let (Some(segment), Some(sets)) = (table.segments.get(at), table.sets.get(at))
-                {
-                    let exemplars = match segment.known_exemplars() {
-                        Some(_) => lines * (base + Kept::LENGTH),
-                        None => 0,
-                    };
-                    for (index, set) in sets.iter().enumerate().skip(row) {
-                        let Some(set) = self.series(segment, index, set) else { continue };
-                        if samples.is_choosy()
-                            && !chosen.take().is_some_and(|chosen| chosen.is(set))
-                            && !samples.wants(set.labels())
-                        {
-                            continue;
-                        }
-                        let writer = samples.writer();
-                        let labels = set.labels().as_bytes().len();
-                        let bound = base + exemplars + lines * MOST_SPELT * labels;
-                        if writer.room() < bound {
-                            row = index;
-                            return Some((segment.clone(), set.clone(), bound));
-                        }
-                        self.row(segment, index, set, writer);
+            let bound = self.bound(&core.shape, samples.writer());
+            match core.look(|table| self.write_some(table, &mut at, &bound, samples)) {
+                Left::Nothing => return,
+                Left::Segments => {}
+                Left::Series { row, set, bound } => {
+                    samples.writer().flush();
+                    if bound > samples.writer().room() {
+                        // Goes across several chunks, so it is written without the lock.
+                        self.row(row.segment(), row.index(), &set, samples.writer());
+                        at.row += 1;
+                    } else {
+                        at.chosen = Some(set);
                     }
-                    segment.forget_visits();
-                    (at, row) = (at + 1, 0);
                 }
-                None
-            });
-            let Some((segment, set, bound)) = large else { return };
-            samples.writer().flush();
-            if bound > samples.writer().room() {
-                // Goes across several chunks, so it is written without the lock.
-                self.row(&segment, row, &set, samples.writer());
-                row += 1;
-            } else {
-                chosen = Some(set);
             }
         }
     }
 
-    /// How many bytes a metric takes at most besides its labels, and in how many lines these stand.
-    fn bound(&self, shape: &Shape, writer: &Writer<'_>) -> (usize, usize) {
-        match shape {
-            Shape::Unsigned | Shape::Signed | Shape::Float => {
-                let lines = 1 + usize::from(self.has_created);
-                (lines * writer.line_bound(LabelsRef::EMPTY), lines)
+    /// Writes series while there is room in the chunk; where most are passed over, those of one segment,
+    /// so that the table is not locked for long.
+    fn write_some(
+        &mut self,
+        table: &Table,
+        at: &mut At,
+        bound: &Bound,
+        samples: &mut Samples<'_, '_>,
+    ) -> Left {
+        while let (Some(segment), Some(sets)) =
+            (table.segments.get(at.segment), table.sets.get(at.segment))
+        {
+            self.has_exemplars = segment.known_exemplars().is_some();
+            let mut base = bound.base;
+            if self.has_exemplars {
+                base += segment.shape.exemplars() * bound.exemplar;
             }
-            Shape::Explicit(bounds) => {
-                (writer.histogram_bound(LabelsRef::EMPTY, bounds.len()), bounds.len() + 5)
+            for (row, set) in sets.iter().enumerate().skip(at.row) {
+                let Some(set) = self.series(segment, row, set) else { continue };
+                if samples.is_choosy()
+                    && !at.chosen.take().is_some_and(|chosen| chosen.is(set))
+                    && !samples.wants(set.labels())
+                {
+                    continue;
+                }
+                let writer = samples.writer();
+                let labels = set.labels().as_bytes().len();
+                let bound = base + bound.lines * MOST_SPELT * labels;
+                if writer.room() < bound {
+                    at.row = row;
+                    return Left::Series { row: Row::hold(segment, row), set: set.clone(), bound };
+                }
+                self.row(segment, row, set, writer);
             }
-            Shape::Native(shape) => {
-                let buckets = shape.width();
-                (writer.native_bound(LabelsRef::EMPTY, buckets, 0), 25)
+            segment.forget_visits();
+            (at.segment, at.row) = (at.segment + 1, 0);
+            if samples.is_choosy() {
+                return Left::Segments;
             }
         }
+        Left::Nothing
+    }
+
+    /// How many bytes a metric takes at most.
+    fn bound(&self, shape: &Shape, writer: &Writer<'_>) -> Bound {
+        let none = LabelsRef::EMPTY;
+        let (base, lines) = match shape {
+            Shape::Unsigned | Shape::Signed | Shape::Float => {
+                let lines = 1 + usize::from(self.has_created);
+                (lines * writer.line_bound(none), lines)
+            }
+            Shape::Explicit(bounds) => {
+                (writer.histogram_bound(none, bounds.len()), bounds.len() + 5)
+            }
+            Shape::Native(shape) => (writer.native_bound(none, shape.width(), 0), 25),
+        };
+        Bound { base, lines, exemplar: writer.exemplar_bound(none) + MOST_SPELT * Kept::LENGTH }
     }
 
     #[inline]
@@ -124,18 +168,12 @@ impl Rows<'_> {
     }
 
     #[inline]
-    fn row(
-        &mut self,
-        segment: &Arc<Segment>,
-        row: usize,
-        set: &Attributes,
-        writer: &mut Writer<'_>,
-    ) {
+    fn row(&mut self, segment: &Segment, row: usize, set: &Attributes, writer: &mut Writer<'_>) {
         let labels = LabelSet::Stored(set.labels());
         match &segment.shape {
             Shape::Unsigned | Shape::Signed | Shape::Float => {
                 let value = shape::number(segment, row).into();
-                if !self.has_created && segment.known_exemplars().is_none() {
+                if !self.has_created && !self.has_exemplars {
                     return writer.number(labels, value, &Extra::NONE);
                 }
                 self.keep_exemplars(segment, row, 1);
@@ -153,12 +191,11 @@ impl Rows<'_> {
     }
 
     fn keep_exemplars(&mut self, segment: &Segment, row: usize, places: usize) {
+        // As it was when the bound was made: one that came since is for the next body.
+        let known = segment.known_exemplars().filter(|_| self.has_exemplars);
         let kept = &mut self.scratch.kept;
         kept.clear();
-        kept.extend(
-            (0..places)
-                .map(|place| segment.known_exemplars()?.get(row, place).as_ref().map(Kept::new)),
-        );
+        kept.extend((0..places).map(|place| known?.get(row, place).as_ref().map(Kept::new)));
     }
 
     fn explicit(

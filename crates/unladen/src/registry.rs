@@ -443,8 +443,13 @@ impl Registry {
                 Format::Protobuf => true,
             };
             let clock = &shared.clock;
-            let rows =
-                Rows { clock, scratch: rows, started: clock.begin_collection(), has_created };
+            let rows = Rows {
+                clock,
+                scratch: rows,
+                started: clock.begin_collection(),
+                has_created,
+                has_exemplars: false,
+            };
             self.write_sources(rows, round, &mut FamilyWriter::new(out, names, wanted, &stopped));
         });
         // Families that the body has were looked after before they were written.

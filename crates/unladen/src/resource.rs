@@ -78,8 +78,8 @@ pub(crate) fn percent_decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&first, after)) = rest.split_first() {
-        let hexadecimal =
-            |digits: &[u8]| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();
+        let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+        let hexadecimal = |digits: &[u8]| Some(digit(digits[0])? << 4 | digit(digits[1])?);
         match (first, after.get(..2).and_then(hexadecimal)) {
             (b'%', Some(byte)) => {
                 bytes.push(byte);
@@ -122,9 +122,13 @@ impl Scope {
         Scope { schema_url: schema_url.to_owned(), ..self }.stored()
     }
 
-    /// With this attribute: the label `otel_scope_` and its name.
+    /// With this attribute: the label `otel_scope_` and its name. One without a name, or with one that
+    /// the scope has a label for already (`name`, `version`, `schema_url`), is left out.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
+        if matches!(name, "" | "name" | "version" | "schema_url") {
+            return self;
+        }
         self.attributes.retain(|(known, _)| known != name);
         self.attributes.push((name.to_owned(), value.to_owned()));
         self.attributes.sort_unstable();

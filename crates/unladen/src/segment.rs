@@ -168,7 +168,8 @@ impl Segment {
             shared[cell].iter().for_each(|word| word.store(0, Relaxed));
         }
         let mut owner = UNOWNED;
-        if let Some(crowd) = self.crowd(row) {
+        // An empty one stands for the bound on all of a family's crowds.
+        if let Some(crowd) = self.crowd(row).filter(|crowd| !crowd.is_empty()) {
             crowd.iter().for_each(|word| word.store(0, Relaxed));
             owner = CROWDED;
         }
@@ -304,9 +305,16 @@ impl Segment {
         if head.owner.load(Acquire) & CLOSED == 0 {
             head.touch();
             write(self.cell(&self.words, row));
+        } else if let Some(series) = self.settled() {
+            series.update_single_elsewhere(&write);
         } else if let Some(series) = self.reopen(row) {
-            series.update_single(write);
+            series.update_single_elsewhere(&write);
         }
+    }
+
+    /// The series of a handle that had to wait for room and has found it.
+    fn settled(&self) -> Option<&Row> {
+        self.waiting.as_ref()?.series.get()
     }
 
     #[inline(never)]
@@ -320,7 +328,9 @@ impl Segment {
         let head = &self.heads[row];
         let owner = head.owner.load(Acquire);
         if owner & CLOSED != 0 {
-            if let Some(series) = self.reopen(row) {
+            if let Some(series) = self.settled() {
+                series.update(owned, shared);
+            } else if let Some(series) = self.reopen(row) {
                 series.update(owned, shared);
             }
             return;
@@ -348,14 +358,16 @@ impl Segment {
     fn gather(&self, row: usize) {
         let Some(family) = self.family.upgrade() else { return };
         let crowds = self.crowds.get_or_init(|| (0..self.len()).map(|_| OnceLock::new()).collect());
-        if crowds[row].get().is_none() {
-            let words = *CROWD * self.stride;
-            if !family.allows_crowd(words) {
-                return;
-            }
-            crowds[row].get_or_init(|| zeros(words));
+        let words = *CROWD * self.stride;
+        let mut is_allowed = true;
+        let crowd = crowds[row].get_or_init(|| {
+            is_allowed = family.allows_crowd(words);
+            if is_allowed { zeros(words) } else { Box::default() }
+        });
+        if crowd.is_empty() {
+            return;
         }
-        // The row may have been closed meanwhile; then it stays so, and opens to the crowd.
+        // A row that was closed meanwhile stays so, and comes back without its crowd.
         let head = &self.heads[row];
         let now = head.owner.load(Relaxed);
         if now & CLOSED == 0 {
@@ -370,12 +382,9 @@ impl Segment {
         let family = self.family.upgrade()?;
         let series = match &self.waiting {
             None => family.revive(self, row),
-            Some(waiting) => match waiting.series.get() {
-                Some(series) => Some(series.clone()),
-                None => family
-                    .find_room(&waiting.set)
-                    .map(|series| waiting.series.get_or_init(|| series).clone()),
-            },
+            Some(waiting) => family
+                .find_room(&waiting.set)
+                .map(|series| waiting.series.get_or_init(|| series).clone()),
         };
         Some(series.unwrap_or_else(|| family.overflow()))
     }
@@ -438,6 +447,11 @@ impl Row {
     #[inline]
     pub(crate) fn update(&self, owned: impl Fn(&[AtomicU64]), shared: impl Fn(&[AtomicU64])) {
         self.segment.update(self.index(), owned, shared);
+    }
+
+    #[inline(never)]
+    fn update_single_elsewhere(&self, write: &dyn Fn(&[AtomicU64])) {
+        self.update_single(write);
     }
 
     /// See [`Segment::update_single`].

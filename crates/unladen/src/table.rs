@@ -20,10 +20,11 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use hashbrown::HashTable;
 use parking_lot::RwLock;
+use wire::exposition::Kind;
 
 use crate::attributes::{self, Attribute, Attributes, Gathered, Given, Sets};
 use crate::clock::Clock;
-use crate::described::Described;
+use crate::described::{Described, Role};
 use crate::reader::Progress;
 use crate::segment::{Row, Segment, State};
 use crate::shape::Shape;
@@ -81,14 +82,22 @@ pub(crate) struct Table {
     by_set: HashTable<u32>,
     /// Free rows below `next` and when each ended, which is the order they stand in.
     free: VecDeque<(u32, u32)>,
+    /// Rows of series that ended while they were held; to be free once they are not.
+    ended: VecDeque<u32>,
     next: u32,
     live: usize,
-    /// Looks at expiry in a row without a use, a byte for each row; empty in a family without expiry.
-    idle: Vec<u8>,
+    /// When each row was used last, as far as was looked after; empty in a family without expiry.
+    used: Vec<u32>,
 }
 
-/// A row is idle for so many looks before it expires.
-const LOOKS: u8 = 4;
+/// Looks after expiry in the time that a series may be idle.
+const LOOKS: u32 = 4;
+
+/// So many rows of ended series are looked at whenever a row is taken: more than can end meanwhile.
+const LOOKED_AT: usize = 4;
+
+/// So many rows are looked at for expiry while the table is locked.
+const EXPIRED_AT_ONCE: u32 = 1024;
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
@@ -113,24 +122,44 @@ impl Core {
     /// The handle of the series with these attributes; of a waiting one at the limit. *Growth*: a known
     /// one is found under a lock without allocating.
     pub(crate) fn with<'a>(&self, given: impl Given<'a>) -> Row {
-        if self.described.keep.is_some() {
-            let kept: Vec<_> = given.filter(|a| self.described.keeps(a.name)).collect();
-            return self.with_kept(kept.into_iter());
+        if self.described.keep.is_some() || !self.are_fitting(given.clone()) {
+            return self.with_kept(self.gathered(given).iter());
         }
         self.with_kept(given)
     }
 
+    /// Whether all names may stand in an exposition of this family.
+    fn are_fitting<'a>(&self, mut given: impl Given<'a>) -> bool {
+        given.all(|attribute| self.fitting(&attribute).is_some_and(|name| name == attribute.name))
+    }
+
+    fn fitting<'a>(&self, attribute: &Attribute<'a>) -> Option<&'a str> {
+        attributes::fitting(attribute.name, self.described.role == Role::Histogram)
+    }
+
+    /// What is kept of what is given, under names that may stand in an exposition, each once.
+    fn gathered<'a>(&self, given: impl Given<'a>) -> Gathered<'a> {
+        let kept = given.filter(|attribute| self.described.keeps(attribute.name));
+        let fitting = |attribute| Some(Attribute { name: self.fitting(&attribute)?, ..attribute });
+        Gathered::new(kept.filter_map(fitting))
+    }
+
     /// The handle of the series with attributes that are stored already.
     pub(crate) fn with_stored(&self, set: &Attributes) -> Row {
-        if self.described.keep.is_none() {
-            return self.with_set(set);
-        }
+        // Those of another registry are stored in this one, so that a set is one place in memory.
         let pairs: Vec<_> = set.iter().collect();
-        self.with(pairs.iter().map(|(name, value, value_type)| Attribute {
+        let given = pairs.iter().map(|(name, value, value_type)| Attribute {
             name,
             value,
             value_type: *value_type,
-        }))
+        });
+        if self.described.keep.is_none()
+            && self.are_fitting(given.clone())
+            && self.shared.sets.has(set)
+        {
+            return self.with_set(set);
+        }
+        self.with(given)
     }
 
     fn with_kept<'a>(&self, given: impl Given<'a>) -> Row {
@@ -177,11 +206,14 @@ impl Core {
         {
             return Some(Row::hold(&table.segments[segment], row));
         }
+        let now = self.shared.clock.now();
         if table.live >= self.described.limit {
             self.is_full.store(true, Relaxed);
-            return None;
+            drop(table);
+            // Where nobody collects nobody looks after expiry either.
+            self.expire(now);
+            return if self.is_full.load(Relaxed) { None } else { self.find_room(set) };
         }
-        let now = self.shared.clock.now();
         let row = known.unwrap_or_else(|| self.take_row(&mut table, set));
         table.live += 1;
         let (segment, place) = self.place(row);
@@ -190,14 +222,15 @@ impl Core {
             Some(_) => segment.open(place),
             None => segment.begin(place, now),
         }
-        if let Some(idle) = table.idle.get_mut(row as usize) {
-            *idle = 0;
+        if let Some(used) = table.used.get_mut(row as usize) {
+            *used = now;
         }
         Some(Row::hold(&table.segments[self.place(row).0], place))
     }
 
     /// A row that belongs to `set` from now on.
     fn take_row(&self, table: &mut Table, set: &Attributes) -> u32 {
+        self.free_some(table);
         let collected = self.shared.collected.least();
         // A reader that never collects must not keep rows without end.
         let is_pressed = table.free.len() >= self.described.limit.max(LEAST_UNREAD);
@@ -222,7 +255,7 @@ impl Core {
             table.segments.push(Arc::new(new));
             table.sets.push((0..rows).map(|_| None).collect());
             if self.described.idle.is_some() {
-                table.idle.resize(row as usize + rows, 0);
+                table.used.resize(row as usize + rows, 0);
             }
         }
         table.sets[segment][place] = Some(set.clone());
@@ -254,11 +287,17 @@ impl Core {
             let given = [OVERFLOW].into_iter().map(Attribute::from);
             let set = self.shared.sets.get(attributes::hash(given.clone()), given);
             let mut table = self.table.write();
-            let now = self.shared.clock.now();
-            let row = self.take_row(&mut table, &set);
+            // Whoever gave these very attributes has the series already.
+            let known = table.find(set.hash(), self.rows_shift, |other| other.is(&set));
+            let row = known.unwrap_or_else(|| self.take_row(&mut table, &set));
             let (segment, place) = self.place(row);
-            table.segments[segment].begin(place, now);
-            Row::hold(&table.segments[segment], place)
+            let rows = &table.segments[segment];
+            match (known, rows.state(place)) {
+                (Some(_), State::Live) => {}
+                (Some(_), _) => rows.open(place),
+                (None, _) => rows.begin(place, self.shared.clock.now()),
+            }
+            Row::hold(rows, place)
         });
         overflow.clone()
     }
@@ -274,34 +313,43 @@ impl Core {
     #[inline]
     pub(crate) fn use_series<'a>(&self, given: impl Given<'a>, write: impl Fn(&Row)) {
         if self.described.keep.is_some() {
-            return self.use_kept(given, &write);
+            return self.use_gathered(given, &write);
         }
         let hash = attributes::hash(given.clone());
-        let is_done = CACHE
-            .try_with(|cache| {
-                let cache = cache.borrow();
-                let known = cache.find(self.id, hash)?;
-                known.set.is_set_of(hash, given.clone()).then(|| write(&known.row))
-            })
-            .is_ok_and(|done| done.is_some());
-        if !is_done {
+        if !self.use_cached(hash, given.clone(), &write) {
             self.use_uncached(hash, given, &write);
         }
     }
 
-    /// The same where a view keeps some attributes only, or a name stands twice. Allocates for more than
-    /// 16 of them.
+    /// Whether it is in this thread's cache, and was used.
+    #[inline]
+    fn use_cached<'a>(&self, hash: u64, given: impl Given<'a>, write: &impl Fn(&Row)) -> bool {
+        let done = CACHE.try_with(|cache| {
+            let cache = cache.borrow();
+            let known = cache.find(self.id, hash)?;
+            known.set.is_set_of(hash, given).then(|| write(&known.row))
+        });
+        done.is_ok_and(|done| done.is_some())
+    }
+
+    /// The same where a view keeps some attributes only, a name stands twice, or may not stand in an
+    /// exposition. Allocates for more than 16 of them.
     #[inline(never)]
-    fn use_kept<'a>(&self, given: impl Given<'a>, write: &dyn Fn(&Row)) {
-        let kept = Gathered::new(given.filter(|attribute| self.described.keeps(attribute.name)));
-        self.use_uncached(attributes::hash(kept.iter()), kept.iter(), write);
+    fn use_gathered<'a>(&self, given: impl Given<'a>, write: &dyn Fn(&Row)) {
+        let gathered = self.gathered(given);
+        let hash = attributes::hash(gathered.iter());
+        if !self.use_cached(hash, gathered.iter(), &write) {
+            self.use_uncached(hash, gathered.iter(), write);
+        }
     }
 
     #[inline(never)]
     fn use_uncached<'a>(&self, hash: u64, given: impl Given<'a>, write: &dyn Fn(&Row)) {
         let (row, set) = match self.find(hash, given.clone()) {
             Some(found) => found,
-            None if attributes::repeats(given.clone()) => return self.use_kept(given, write),
+            None if attributes::repeats(given.clone()) || !self.are_fitting(given.clone()) => {
+                return self.use_gathered(given, write);
+            }
             None if self.is_full.load(Relaxed) => return write(&self.overflow()),
             None => {
                 let set = self.shared.sets.get(hash, given.clone());
@@ -317,16 +365,16 @@ impl Core {
         let _ = CACHE.try_with(|cache| cache.borrow_mut().insert(known));
     }
 
-    /// Takes the series with these attributes out; says whether there was one.
+    /// Takes the series with these attributes out; says whether there was one. The overflow series stays.
     pub(crate) fn remove<'a>(&self, given: impl Given<'a>) -> bool {
-        let kept: Vec<_> = given.filter(|a| self.described.keeps(a.name)).collect();
-        let given = kept.iter().copied();
-        let hash = attributes::hash(given.clone());
+        let gathered = self.gathered(given);
+        let hash = attributes::hash(gathered.iter());
         let mut table = self.table.write();
-        let is_it = |set: &Attributes| set.is_set_of(hash, given.clone());
+        let is_it = |set: &Attributes| set.is_set_of(hash, gathered.iter());
         let Some(row) = table.find(hash, self.rows_shift, is_it) else { return false };
         let (segment, place) = self.place(row);
-        if table.segments[segment].state(place) != State::Live {
+        let rows = &table.segments[segment];
+        if rows.state(place) != State::Live || self.is_overflow(rows, place) {
             return false;
         }
         self.end(&mut table, row);
@@ -339,14 +387,31 @@ impl Core {
         table.segments[segment].close(place, State::Expired);
         table.live -= 1;
         self.is_full.store(false, Relaxed);
-        self.free_unless_held(table, row);
+        table.ended.push_back(row);
+        self.free_some(table);
     }
 
-    fn free_unless_held(&self, table: &mut Table, row: u32) {
-        let (segment, place) = self.place(row);
-        if table.segments[segment].handles(place) > 0 {
-            return;
+    /// Has rows of ended series free that nobody holds any more: a few of them at a time.
+    fn free_some(&self, table: &mut Table) {
+        for _ in 0..LOOKED_AT.min(table.ended.len()) {
+            let Some(row) = table.ended.pop_front() else { return };
+            let (segment, place) = self.place(row);
+            let rows = &table.segments[segment];
+            match rows.state(place) {
+                State::Expired if rows.handles(place) == 0 => self.free(table, row),
+                State::Expired => table.ended.push_back(row),
+                // Came back, or was freed when it ended twice.
+                State::Live | State::Free => {}
+            }
         }
+    }
+
+    fn is_overflow(&self, segment: &Arc<Segment>, place: usize) -> bool {
+        self.overflow.get().is_some_and(|overflow| overflow.is_at(segment, place))
+    }
+
+    fn free(&self, table: &mut Table, row: u32) {
+        let (segment, place) = self.place(row);
         // Free before it can be found again; the set stays for delta readers until the row is another's.
         let Some(hash) = table.sets[segment][place].as_ref().map(Attributes::hash) else { return };
         if let Ok(entry) = table.by_set.find_entry(hash, |&known| known == row) {
@@ -360,44 +425,43 @@ impl Core {
     /// but for what goes.
     pub(crate) fn expire(&self, now: u32) {
         let Some(idle) = self.described.idle else { return };
+        let idle = u32::try_from(idle.as_millis() / 100).unwrap_or(u32::MAX).max(1);
         let due = self.expiry_due.load(Relaxed);
-        if now < due {
+        let next = now.saturating_add((idle / LOOKS).max(1));
+        if now < due || self.expiry_due.compare_exchange(due, next, Relaxed, Relaxed).is_err() {
             return;
         }
-        let quarter = u32::try_from(idle.as_millis() / 100 / u128::from(LOOKS)).unwrap_or(u32::MAX);
-        self.expiry_due.store(now.saturating_add(quarter.max(1)), Relaxed);
-        self.look_for_idle();
+        let mut from = 0;
+        // Others get the table in between.
+        while from < self.end_idle(from, now, idle) {
+            from += EXPIRED_AT_ONCE;
+        }
     }
 
-    fn look_for_idle(&self) {
+    /// Ends those of the rows from `from` on that nobody used for `idle`; gives how many rows there are.
+    fn end_idle(&self, from: u32, now: u32, idle: u32) -> u32 {
         let mut table = self.table.write();
-        let overflow = self.overflow.get();
-        for row in 0..table.next {
+        for row in from..table.next.min(from.saturating_add(EXPIRED_AT_ONCE)) {
             let (segment, place) = self.place(row);
-            let known = table.segments[segment].clone();
-            match known.state(place) {
-                State::Free => {}
-                State::Expired => self.free_unless_held(&mut table, row),
-                State::Live if overflow.is_some_and(|o| o.is_at(&known, place)) => {}
-                State::Live if known.take_used(place) => table.idle[row as usize] = 0,
-                State::Live => {
-                    table.idle[row as usize] += 1;
-                    if table.idle[row as usize] >= LOOKS {
-                        self.end(&mut table, row);
-                    }
-                }
+            let rows = &table.segments[segment];
+            if rows.state(place) != State::Live || self.is_overflow(rows, place) {
+                continue;
+            }
+            // What an info says it says as long as somebody holds it.
+            let is_said = self.described.kind == Kind::Info && rows.handles(place) > 0;
+            if rows.take_used(place) || is_said {
+                table.used[row as usize] = now;
+            } else if now.saturating_sub(table.used[row as usize]) >= idle {
+                self.end(&mut table, row);
             }
         }
+        self.free_some(&mut table);
+        table.next
     }
 
     /// How many series there are, the one for the overflow not counted.
     pub(crate) fn len(&self) -> usize {
         self.table.read().live
-    }
-
-    /// Whether the overflow series is in use.
-    pub(crate) fn has_overflown(&self) -> bool {
-        self.overflow.get().is_some()
     }
 
     /// Has the table looked at; whoever looks must not wait for anybody.
@@ -410,7 +474,7 @@ impl Core {
         let table = self.table.read();
         let segments: usize = table.segments.iter().map(|segment| segment.memory_usage()).sum();
         let sets: usize = table.sets.iter().map(|sets| size_of_val(&**sets)).sum();
-        segments + sets + table.by_set.allocation_size() + table.idle.capacity()
+        segments + sets + table.by_set.allocation_size() + table.used.capacity() * 4
     }
 }
 
@@ -482,6 +546,8 @@ impl Cache {
             }
         }
         let place = self.place(known.family, known.set.hash());
-        self.evicted += usize::from(self.places[place].replace(known).is_some());
+        let is_other = |old: &Known| old.family != known.family || !old.set.is(&known.set);
+        self.evicted += usize::from(self.places[place].as_ref().is_some_and(is_other));
+        self.places[place] = Some(known);
     }
 }

@@ -346,3 +346,126 @@ fn a_native_histogram_is_a_classic_one_in_text() {
     assert!(lines.len() > 4, "{lines:?}");
     assert_eq!(registry.check(), Vec::<String>::new());
 }
+
+#[test]
+fn rows_of_removed_series_are_used_again_although_they_were_held() {
+    let registry = Registry::new();
+    let family = registry.counter(("a_total", ""), ["x"]).unwrap();
+    let unresolved = registry.counter(("b_total", ""), ["x"]).unwrap();
+    let churn = |round: u32| {
+        for id in 0..2_000 {
+            let id = (round * 2_000 + id).to_string();
+            let held = family.with([&id]);
+            assert!(family.remove([&id]));
+            drop(held);
+            unresolved.add([&id], 1);
+            assert!(unresolved.remove([&id]));
+        }
+    };
+    (0..5).for_each(churn);
+    let before = registry.memory_usage();
+    (5..30).for_each(churn);
+    assert!(registry.memory_usage() <= 2 * before, "{before} {}", registry.memory_usage());
+    assert_eq!((family.len(), unresolved.len()), (0, 0));
+}
+
+#[test]
+fn the_overflow_series_stays_and_is_one() {
+    let registry = Registry::new();
+    let overflow = [("otel_metric_overflow", "true")];
+    let family = registry.open_counter(Spec::new("a_total", "").limit(2)).unwrap();
+    family.add(1, &overflow);
+    for x in ["1", "2", "3"] {
+        family.add(1, &[("x", x)]);
+    }
+    assert!(!family.remove(&overflow));
+    for x in ["4", "5"] {
+        family.add(1, &[("x", x)]);
+    }
+    let lines = lines(&registry);
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(lines.contains(&"a_total{otel_metric_overflow=\"true\"} 5".to_owned()), "{lines:?}");
+    assert_eq!(registry.check(), Vec::<String>::new());
+
+    let nothing = registry.counter(Spec::new("b_total", "").limit(0), ["x"]).unwrap();
+    nothing.add(["1"], 1);
+    nothing.with(["2"]).add(1);
+    assert!(!nothing.remove(["1"]));
+    assert_eq!(registry.check(), Vec::<String>::new());
+}
+
+#[test]
+fn a_full_family_expires_though_nobody_collects() {
+    let registry = Registry::new();
+    let spec = Spec::new("a_total", "").limit(1).expire_after(Duration::from_millis(200));
+    let family = registry.counter(spec, ["x"]).unwrap();
+    family.with(["1"]).add(1);
+    wait_until("the first one goes", || {
+        family.add(["2"], 1);
+        lines(&registry).iter().any(|line| line.starts_with("a_total{x=\"2\"}"))
+    });
+}
+
+#[test]
+fn names_that_would_spoil_a_body_are_others() {
+    let registry = Registry::new();
+    let scoped = registry.scope(Scope::new("s").with("name", "t"));
+    let histogram = scoped.open_histogram(("h", ""), &[1.0]).unwrap();
+    let attributes =
+        [("le", "1"), ("", "2"), ("__name__", "3"), ("otel_scope_name", "4"), ("a", "5")];
+    histogram.with(&attributes).record(0.5);
+    histogram.record(0.5, &attributes);
+    let other = Registry::new();
+    histogram.with_stored(&other.attributes(&attributes)).record(0.5);
+    assert_eq!(histogram.len(), 1);
+    assert!(
+        text(&registry).contains(
+            "h_count{otel_scope_name=\"s\",_name__=\"3\",a=\"5\",exported_le=\"1\",scope_name=\"4\"} 3"
+        ),
+        "{}",
+        text(&registry)
+    );
+    let counter = registry.open_counter(("c_total", "")).unwrap();
+    counter.with(&[("a", "1")]).add(1);
+    counter.with_stored(&other.attributes(&[("a", "1")])).add(1);
+    assert!(text(&registry).contains("c_total{a=\"1\"} 2\n"));
+    assert_eq!(registry.check(), Vec::<String>::new());
+}
+
+#[test]
+fn families_that_come_while_a_body_is_written_are_for_the_next() {
+    let registry = Registry::new();
+    let (a, b) = (registry.scope(Scope::new("a")), registry.scope(Scope::new("b")));
+    a.counter(("x_total", ""), []).unwrap();
+    let big = registry.counter(Spec::new("y_total", "").limit(5_000), ["x"]).unwrap();
+    for index in 0..4_000 {
+        big.with([&format!("{index:0100}")]).increment();
+    }
+    let mut later = Some(());
+    let body = registry.write(Negotiated::default(), String::new(), |mut body, chunk| {
+        if later.take().is_some() {
+            b.counter(("x_total", ""), []).unwrap();
+        }
+        body.push_str(std::str::from_utf8(chunk).unwrap());
+        body
+    });
+    assert_eq!(body.matches("y_total{").count(), 4_000, "none of them twice");
+    assert_eq!(body.matches("x_total{").count(), 1);
+    assert_eq!(text(&registry).matches("x_total{").count(), 2);
+}
+
+#[test]
+fn an_exemplar_does_not_make_chunks_small() {
+    let registry = Registry::new();
+    let family =
+        registry.histogram(("a", ""), ["x"], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]).unwrap();
+    for x in 0..2_000 {
+        family.with([&x.to_string()]).record(1.5);
+    }
+    let trace = Trace { trace_id: [1; 16], span_id: [2; 8] };
+    family.with(["7"]).record_traced(0.5, &trace);
+    let openmetrics = negotiate(Some("application/openmetrics-text;version=1.0.0"));
+    let (chunks, bytes) = registry
+        .write(openmetrics, (0, 0), |(chunks, bytes), chunk| (chunks + 1, bytes + chunk.len()));
+    assert!(chunks <= bytes / 40_000 + 2, "{chunks} chunks of {bytes} bytes");
+}

@@ -14,6 +14,7 @@ pub mod metrics;
 #[cfg(feature = "opentelemetry")]
 pub mod opentelemetry;
 
+pub(crate) use crate::attributes::fitting;
 use crate::described::Described;
 use crate::error::Error;
 use crate::registry::Registry;
@@ -60,20 +61,5 @@ fn is_fitting(name: &str, is_histogram: bool) -> bool {
         [b'o', b't', b'e', b'l', b'_', b's', ..] => !name.starts_with("otel_scope_"),
         [b'l', b'e'] => !is_histogram,
         _ => true,
-    }
-}
-
-/// The name that an attribute gets: Prometheus keeps names that begin with `__`, so they lose underscores;
-/// those of the scope's labels lose the `otel_`; `le` is spelt as a scraper spells what it finds taken.
-/// None for an empty one.
-#[inline(never)]
-fn fitting(name: &str, is_histogram: bool) -> Option<&str> {
-    match name {
-        "" => None,
-        "le" if is_histogram => Some("exported_le"),
-        _ if name.starts_with("__") => {
-            Some(&name[name.len() - name.trim_start_matches('_').len() - 1..])
-        }
-        _ => name.strip_prefix("otel_").filter(|rest| rest.starts_with("scope_")).or(Some(name)),
     }
 }
