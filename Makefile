@@ -64,7 +64,7 @@ bench-broker bench-sdk bench-record: bench-%:
 	cd bench && $(CARGO) run --release --locked --no-default-features --features $* --bin bench-$* -- $(ARGS)
 peers-broker = go python
 peers-sdk = go java
-peers-record = go java
+peers-record = go java python
 
 # All of them in their tiny size, so that they do not rot.
 bench-smoke:

@@ -11,6 +11,7 @@ use testkit::allocations;
 
 use crate::case::{Built, Case, Work};
 use crate::engines;
+use crate::slices::{self, SLICES, Slice};
 
 /// Builds the engine and serves the parent until its input ends.
 pub fn run(name: &str, options: &Options) -> Result<(), Failure> {
@@ -41,11 +42,11 @@ pub fn run(name: &str, options: &Options) -> Result<(), Failure> {
 fn round(built: &Built, pair: &Pair, operations: u64, line: &mut Line) -> u64 {
     let mut done = 0;
     for case in &built.cases {
-        let Cost { cpu_ns, wall_ns, allocations, bytes } = measure(case, pair, operations);
+        let Cost { slice_ns, allocations, bytes } = measure(case, pair, operations);
         let all = operations * case.threads as u64;
-        // What another program takes from this one is nobody's cost, as long as no second thread waits.
-        let ns = if case.threads == 1 { cpu_ns } else { wall_ns };
-        line.set(case.name, ns / operations as f64);
+        if let Some(ns) = slice_ns {
+            line.set(case.name, ns / (operations / SLICES) as f64);
+        }
         line.set(&format!("{}_allocations", case.name), allocations as f64 / all as f64);
         line.set(&format!("{}_bytes", case.name), bytes as f64 / all as f64);
         done += all;
@@ -55,8 +56,8 @@ fn round(built: &Built, pair: &Pair, operations: u64, line: &mut Line) -> u64 {
 }
 
 struct Cost {
-    cpu_ns: f64,
-    wall_ns: f64,
+    /// Of the middle slice; none where the machine was too busy to tell.
+    slice_ns: Option<f64>,
     /// Calls of the allocator, frees included, on all threads.
     allocations: u64,
     bytes: u64,
@@ -64,7 +65,10 @@ struct Cost {
 
 fn measure(case: &Case, pair: &Pair, operations: u64) -> Cost {
     match case.threads {
-        1 => alone(&case.work, operations),
+        1 => {
+            let Run { slices, allocations, bytes } = record(&case.work, operations);
+            Cost { slice_ns: slices::alone(&slices), allocations, bytes }
+        }
         _ => pair.together(&case.work, operations),
     }
 }
@@ -74,48 +78,53 @@ fn measure(case: &Case, pair: &Pair, operations: u64) -> Cost {
 struct Pair {
     barrier: Arc<Barrier>,
     works: SyncSender<(Work, u64)>,
-    costs: Receiver<Cost>,
+    runs: Receiver<Run>,
 }
 
 impl Pair {
     fn start() -> Self {
         let barrier = Arc::new(Barrier::new(2));
         let (works, to_do) = sync_channel::<(Work, u64)>(1);
-        let (done, costs) = sync_channel(1);
-        let pair = Pair { barrier: barrier.clone(), works, costs };
+        let (done, runs) = sync_channel(1);
+        let pair = Pair { barrier: barrier.clone(), works, runs };
         thread::spawn(move || {
             clock::pin(1);
             for (work, operations) in to_do {
                 barrier.wait();
                 // Nobody waits for the answer where the first thread is gone.
-                let _ = done.send(alone(&work, operations));
+                let _ = done.send(record(&work, operations));
             }
         });
         pair
     }
 
-    /// The work on both at once: the time that each saw, in the mean, and the allocations of both.
+    /// The work on both at once: the time that each saw, and the allocations of both.
     fn together(&self, work: &Work, operations: u64) -> Cost {
         self.works.send((work.clone(), operations)).expect("the thread waits for work");
         self.barrier.wait();
-        let one = alone(work, operations);
-        let other = self.costs.recv().expect("the case panicked");
+        let one = record(work, operations);
+        let other = self.runs.recv().expect("the case panicked");
         Cost {
-            cpu_ns: (one.cpu_ns + other.cpu_ns) / 2.0,
-            wall_ns: (one.wall_ns + other.wall_ns) / 2.0,
+            slice_ns: slices::together(&one.slices, &other.slices),
             allocations: one.allocations + other.allocations,
             bytes: one.bytes + other.bytes,
         }
     }
 }
 
-fn alone(work: &Work, operations: u64) -> Cost {
-    let mut elapsed = None;
-    let count = allocations::count(|| elapsed = Some(clock::measure(|| work(operations)).1));
-    let elapsed = elapsed.expect("the work has run");
-    Cost {
-        cpu_ns: elapsed.cpu_ns,
-        wall_ns: elapsed.wall_ns,
+/// A round of one thread.
+struct Run {
+    slices: Vec<Slice>,
+    /// Calls of the allocator, frees included.
+    allocations: u64,
+    bytes: u64,
+}
+
+fn record(work: &Work, operations: u64) -> Run {
+    let mut slices = Vec::with_capacity(SLICES as usize);
+    let count = allocations::count(|| slices::run(work, operations, &mut slices));
+    Run {
+        slices,
         allocations: count.allocations + count.reallocations + count.frees,
         bytes: count.bytes,
     }

@@ -11,6 +11,7 @@ mod case;
 mod child;
 mod engines;
 mod peers;
+mod slices;
 mod summary;
 
 use std::collections::BTreeMap;

@@ -7,7 +7,7 @@ use bench::protocol::Line;
 
 /// Runs each and files what it told by library, its cases under the names of ours.
 pub fn run(measured: &mut BTreeMap<String, Measured>) {
-    for program in ["peer-go", "peer-java"] {
+    for program in ["peer-go", "peer-java", "peer-python"] {
         println!("running {program}");
         for line in run_peer(&peer_binary(program), &["record"]) {
             let Some(case) = line.text("case") else { continue };
