@@ -89,6 +89,8 @@ pub struct FamilyWriter<'w, 's> {
     /// Nobody takes what is written any more.
     stopped: &'w Cell<bool>,
     refused: u64,
+    /// Whether the family that came last was refused, so that other scopes' part of it is, too.
+    is_last_refused: bool,
 }
 
 /// Which families and series a body is to have.
@@ -131,7 +133,14 @@ impl<'w, 's> FamilyWriter<'w, 's> {
         stopped: &'w Cell<bool>,
     ) -> Self {
         names.clear();
-        FamilyWriter { target: Target::Body(writer), names, wanted, stopped, refused: 0 }
+        FamilyWriter {
+            target: Target::Body(writer),
+            names,
+            wanted,
+            stopped,
+            refused: 0,
+            is_last_refused: false,
+        }
     }
 
     /// For a reader, which keeps the names of all its families.
@@ -141,7 +150,14 @@ impl<'w, 's> FamilyWriter<'w, 's> {
         stopped: &'w Cell<bool>,
     ) -> Self {
         let target = Target::Reader(gathered);
-        FamilyWriter { target, names, wanted: &Everything, stopped, refused: 0 }
+        FamilyWriter {
+            target,
+            names,
+            wanted: &Everything,
+            stopped,
+            refused: 0,
+            is_last_refused: false,
+        }
     }
 
     /// Begins a counter; its name ends in `_total`.
@@ -167,6 +183,7 @@ impl<'w, 's> FamilyWriter<'w, 's> {
             false => Share::None,
         };
         self.refused += u64::from(!is_new);
+        self.is_last_refused = !is_new;
         match &mut self.target {
             _ if share == Share::None => {}
             Target::Body(writer) => writer.family(family),
@@ -183,7 +200,10 @@ impl<'w, 's> FamilyWriter<'w, 's> {
     /// Goes on with the family that came last, under other common labels, if this is the same.
     pub(crate) fn family_of_another_scope(&mut self, family: &Family<'_>) -> Samples<'_, 's> {
         let Target::Body(writer) = &mut self.target else { return self.samples(Share::None) };
-        let share = self.wanted.share_of(family, writer.name_of(family));
+        let share = match self.is_last_refused {
+            true => Share::None,
+            false => self.wanted.share_of(family, writer.name_of(family)),
+        };
         if share != Share::None {
             writer.same_family(family);
         }

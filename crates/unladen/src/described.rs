@@ -15,6 +15,14 @@ use crate::view::View;
 /// How many series a family has at most unless its [`Spec`] says otherwise.
 const DEFAULT_LIMIT: usize = 10_000;
 
+/// Families that every registry writes by itself once there is something to tell.
+pub(crate) const OWN: [&str; 4] = [
+    "unladen_families_refused_total",
+    "unladen_collectors_panicked_total",
+    "unladen_callbacks_panicked_total",
+    "unladen_callbacks_overdue_total",
+];
+
 /// What an instrument does with what it is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
@@ -190,6 +198,9 @@ impl Described {
         if self.name.is_empty() {
             return wrong(ErrorKind::Name("is empty"));
         }
+        if self.name == "target_info" || OWN.contains(&self.name.as_str()) {
+            return wrong(ErrorKind::Name("is the registry's own"));
+        }
         if self.name.contains(char::is_control) {
             return wrong(ErrorKind::Name("has a control character in it"));
         }
@@ -280,9 +291,11 @@ impl Described {
                 Kind::Histogram => &["_bucket", "_sum", "_count", "_created"],
                 Kind::GaugeHistogram => &["_bucket", "_gsum", "_gcount"],
                 Kind::Summary => &["_sum", "_count", "_created"],
+                Kind::Counter => &["_created"],
                 _ => &[],
             };
-            name.strip_prefix(of.name.as_str()).is_some_and(|rest| suffixes.contains(&rest))
+            let name = name.strip_prefix(of.base());
+            name.is_some_and(|rest| suffixes.contains(&rest))
         };
         let is_taken = self.name == other.name
             || self.base() == other.base()

@@ -18,6 +18,7 @@ use wire::exposition::Kind;
 use crate::described::Role;
 use crate::error::ErrorKind;
 use crate::exemplar::Trace;
+use crate::family::OpenFamily;
 use crate::native;
 use crate::segment::Row;
 use crate::shape::{self, Buckets, NATIVE_EXEMPLARS, Shape};
@@ -112,7 +113,7 @@ whole!(i64, Signed, |amount| amount >= 0);
 impl Amount for f64 {
     #[inline]
     fn is_growth(self) -> bool {
-        self >= 0.0
+        self >= 0.0 && self.is_finite()
     }
     #[inline]
     fn add_owned(self, word: &AtomicU64) {
@@ -186,7 +187,8 @@ pub struct Counter<T: Amount = u64>(Row, PhantomData<T>);
 handle!(Counter, Counter);
 
 impl<T: Amount> Counter<T> {
-    /// So much more. What is negative or no number is left out: a counter does not fall. *Steady.*
+    /// So much more. What is negative, infinite or no number is left out: a counter does not fall.
+    /// *Steady.*
     #[inline]
     pub fn add(&self, amount: T) {
         add_growth(&self.0, amount);
@@ -248,7 +250,7 @@ impl UpDownCounter<i64> {
     }
 }
 
-/// Something that goes up and down, as a number with a fraction (`f64`) or a whole one (`i64`, `u64`).
+/// Something that goes up and down, as a number with a fraction (`f64`) or a whole one (`i64`).
 pub struct Gauge<T: Amount = f64>(Row, PhantomData<T>);
 handle!(Gauge, Gauge);
 
@@ -276,19 +278,26 @@ pub(crate) fn set<T: Amount>(row: &Row, value: T) {
     row.update_single(|cell| cell[0].store(value.bits(), Relaxed));
 }
 
-impl Gauge<f64> {
-    /// One more. *Steady.*
-    #[inline]
-    pub fn increment(&self) {
-        self.add(1.0);
-    }
+/// The same for both types, whose one is written differently.
+macro_rules! steps {
+    ($type:ty, $one:expr) => {
+        impl Gauge<$type> {
+            /// One more. *Steady.*
+            #[inline]
+            pub fn increment(&self) {
+                self.add($one);
+            }
 
-    /// One less. *Steady.*
-    #[inline]
-    pub fn decrement(&self) {
-        self.add(-1.0);
-    }
+            /// One less. *Steady.*
+            #[inline]
+            pub fn decrement(&self) {
+                self.add(-$one);
+            }
+        }
+    };
 }
+steps!(f64, 1.0);
+steps!(i64, 1);
 
 /// How values are distributed, by buckets with explicit bounds or native ones, as the family says.
 #[derive(Clone)]
@@ -452,10 +461,6 @@ impl Held for State {
 pub struct StateSet(Arc<[State]>);
 
 impl StateSet {
-    pub(crate) fn new(states: impl Iterator<Item = State>) -> Self {
-        StateSet(states.collect())
-    }
-
     /// Turns the state with this place in the family's list on or off. One that is not in the list is
     /// left out. *Steady.*
     pub fn set(&self, state: usize, is_on: bool) {
@@ -469,5 +474,38 @@ impl StateSet {
         for at in 0..self.0.len() {
             self.set(at, at == state);
         }
+    }
+}
+
+/// A family of state sets with `N` labels. Cloning gives another reference to the same family.
+#[derive(Clone, Debug)]
+pub struct StateSets<const N: usize> {
+    family: OpenFamily<State>,
+    labels: [String; N],
+    name: String,
+    states: Arc<[String]>,
+}
+
+impl<const N: usize> StateSets<N> {
+    pub(crate) fn new(
+        family: OpenFamily<State>,
+        labels: [&str; N],
+        name: &str,
+        states: &[&str],
+    ) -> Self {
+        let states = states.iter().map(|state| (*state).to_owned()).collect();
+        StateSets { family, labels: labels.map(str::to_owned), name: name.to_owned(), states }
+    }
+
+    /// The states of what these values stand for; all of them are off at first. *Growth.*
+    pub fn with(&self, values: [&str; N]) -> StateSet {
+        let labels = self.labels.iter().map(String::as_str).zip(values);
+        let labels: Vec<(&str, &str)> = labels.collect();
+        let state = |state: &String| {
+            let mut labels = labels.clone();
+            labels.push((&self.name, state));
+            self.family.with(&labels)
+        };
+        StateSet(self.states.iter().map(state).collect())
     }
 }

@@ -84,7 +84,9 @@ pub use described::{Role, Spec};
 pub use error::Error;
 pub use exemplar::{Exemplar, Trace};
 pub use family::{Family, OpenFamily};
-pub use instrument::{Counter, Gauge, Histogram, Info, Instrument, State, StateSet, UpDownCounter};
+pub use instrument::{
+    Counter, Gauge, Histogram, Info, Instrument, State, StateSet, StateSets, UpDownCounter,
+};
 pub use observed::{Observer, OpenObserver};
 pub use registry::{Builder, Registry};
 pub use resource::{Resource, Scope};

@@ -344,11 +344,9 @@ impl Registry {
     #[allow(dead_code, reason = "for doors, which are features")]
     pub(crate) fn note_conflict(&self, text: String) {
         let mut conflicts = self.0.conflicts.lock();
-        if conflicts.texts.contains(&text) {
-            return;
-        }
-        conflicts.count += 1;
-        if conflicts.texts.len() < MOST_CONFLICTS {
+        // Beyond the bound nobody can tell whether one was there before: they are not counted either.
+        if conflicts.texts.len() < MOST_CONFLICTS && !conflicts.texts.contains(&text) {
+            conflicts.count += 1;
             conflicts.texts.push(text);
         }
     }

@@ -8,9 +8,7 @@ use wire::exposition::Kind;
 use crate::described::{Described, Role, Spec};
 use crate::error::{Error, ErrorKind};
 use crate::family::{Family, OpenFamily};
-use crate::instrument::{
-    Counter, Gauge, Histogram, Info, Instrument, State, StateSet, UpDownCounter,
-};
+use crate::instrument::{Counter, Gauge, Histogram, Info, Instrument, StateSets, UpDownCounter};
 use crate::observed::{Observer, OpenObserver};
 use crate::registry::Registry;
 use crate::resource::Scope;
@@ -135,16 +133,16 @@ impl Registry {
         self.unscoped().open_histogram(spec, buckets)
     }
 
-    /// Registers a state set: see [`Scoped::state_set`].
+    /// Registers state sets: see [`Scoped::state_set`].
     ///
     /// # Errors
-    /// A bad name or label, or a name that is taken.
-    pub fn state_set<'a>(
+    /// A bad name or label, a state that stands twice, or a name that is taken.
+    pub fn state_set<'a, const N: usize>(
         &self,
         spec: impl Into<Spec<'a>>,
-        labels: &[(&str, &str)],
+        labels: [&str; N],
         states: &[&str],
-    ) -> Result<StateSet, Error> {
+    ) -> Result<StateSets<N>, Error> {
         self.unscoped().state_set(spec, labels, states)
     }
 
@@ -206,27 +204,27 @@ impl Scoped {
         self.open(&spec.into(), Some(&buckets.into()))
     }
 
-    /// Registers a set of states with these labels; all of them are off. The label that tells them apart
-    /// has the family's name.
+    /// Registers sets of these states. The label that tells them apart has the family's name.
     ///
     /// # Errors
-    /// A bad name or label, or a name that is taken.
-    pub fn state_set<'a>(
+    /// A bad name or label, a state that stands twice, or a name that is taken.
+    pub fn state_set<'a, const N: usize>(
         &self,
         spec: impl Into<Spec<'a>>,
-        labels: &[(&str, &str)],
+        labels: [&str; N],
         states: &[&str],
-    ) -> Result<StateSet, Error> {
+    ) -> Result<StateSets<N>, Error> {
         let spec = spec.into();
-        let names: Vec<&str> = labels.iter().map(|(name, _)| *name).collect();
-        let described = Described::new(&spec, Kind::StateSet, Role::Gauge, &names, &self.scope)?;
+        let twice = (1..states.len()).find(|&at| states[..at].contains(&states[at]));
+        if let Some(at) = twice {
+            let kind = ErrorKind::Label(states[at].to_owned(), "stands twice among the states");
+            return Err(Error::new(spec.name, kind));
+        }
+        let described = Described::new(&spec, Kind::StateSet, Role::Gauge, &labels, &self.scope)?;
         let core = self.registry.add_family(described, Shape::Unsigned, false)?;
-        let family = OpenFamily::<State>::new(core);
-        Ok(StateSet::new(states.iter().map(|state| {
-            let mut labels = labels.to_vec();
-            labels.push((spec.name, state));
-            family.with(&labels)
-        })))
+        // A view may have given it another name.
+        let name = core.described.name.clone();
+        Ok(StateSets::new(OpenFamily::new(core), labels, &name, states))
     }
 
     /// Registers a family whose values are asked for when they are collected: `observe` gives all of

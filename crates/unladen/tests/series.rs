@@ -303,7 +303,8 @@ fn scopes_share_a_family_or_are_told_what_differs() {
 fn infos_and_states_are_what_openmetrics_says() {
     let registry = Registry::new();
     let _build = registry.info(("build_info", "Build."), ["version"]).unwrap().with(["1.2"]);
-    let states = registry.state_set(("mode", ""), &[("of", "x")], &["idle", "busy"]).unwrap();
+    let states = registry.state_set(("mode", ""), ["of"], &["idle", "busy"]).unwrap();
+    let states = states.with(["x"]);
     states.set_only(1);
     let openmetrics = negotiate(Some("application/openmetrics-text;version=1.0.0"));
     let expected = "# HELP build Build.\n# TYPE build info\nbuild_info{version=\"1.2\"} 1\n\
@@ -468,4 +469,33 @@ fn an_exemplar_does_not_make_chunks_small() {
     let (chunks, bytes) = registry
         .write(openmetrics, (0, 0), |(chunks, bytes), chunk| (chunks + 1, bytes + chunk.len()));
     assert!(chunks <= bytes / 40_000 + 2, "{chunks} chunks of {bytes} bytes");
+}
+
+#[test]
+fn what_a_collector_took_is_refused_in_every_scope() {
+    struct Early;
+    impl unladen::Collector for Early {
+        fn collect(&self, out: &mut unladen::FamilyWriter<'_, '_>) {
+            out.counter("x_total", "").sample(&[], 1u64);
+        }
+    }
+    let registry = Registry::new();
+    registry.collect(Early);
+    for scope in ["a", "b"] {
+        registry.scope(Scope::new(scope)).counter(("x_total", ""), []).unwrap();
+    }
+    assert_eq!(lines(&registry), ["x_total 1", "unladen_families_refused_total 1"]);
+}
+
+#[test]
+fn what_the_registry_writes_itself_is_taken() {
+    let registry = Registry::new();
+    for name in ["target_info", "unladen_callbacks_overdue_total"] {
+        let error = registry.counter((name, ""), []).unwrap_err().to_string();
+        assert_eq!(error, format!("can't register {name}: the name is the registry's own"));
+    }
+    registry.counter(("x_total", ""), []).unwrap();
+    assert!(registry.gauge(("x_created", ""), []).unwrap_err().is_taken());
+    let twice = registry.state_set(("mode", ""), [], &["on", "on"]).unwrap_err().to_string();
+    assert_eq!(twice, "can't register mode: the label \"on\" stands twice among the states");
 }
