@@ -516,3 +516,25 @@ fn what_is_no_exposition_is_refused_with_its_place() {
         "{events:?}"
     );
 }
+
+/// Seconds and what is beyond them may each be out of a millisecond's range where both together are not.
+#[test]
+fn times_of_any_size_are_read_back() {
+    for created in [i64::MIN, i64::MIN + 192, -1_001, -1, 0, 999, i64::MAX] {
+        let append = |mut body: Vec<u8>, chunk: &[u8]| {
+            body.extend_from_slice(chunk);
+            body
+        };
+        let negotiated = as_they_are(Format::Protobuf);
+        let body = fold(&mut Buffer::new(), negotiated, Vec::new(), append, |out| {
+            out.family(&Family::new("a_total", "", Kind::Counter));
+            let extra = Extra { created_ms: Some(created), ..Extra::NONE };
+            out.number(LabelSet::EMPTY, writer::Value::Count(1), &extra);
+        });
+        let read = Reader::new(&body).find_map(|event| match event.unwrap() {
+            Event::Metric(Metric { value: Value::Counter { created_ms, .. }, .. }) => created_ms,
+            _ => None,
+        });
+        assert_eq!(read, Some(created));
+    }
+}

@@ -274,3 +274,44 @@ fn bodies_look_as_other_clients_write_them() {
         assert!(Reader::new(body.as_bytes(), format).all(|event| event.is_ok()), "{body}");
     }
 }
+
+/// A time that no reader could hold leaves its sample out, or itself beside a sample, and not the body.
+#[test]
+fn times_at_the_end_of_time_spoil_no_body() {
+    for (time, is_told) in [
+        (i64::MAX, false),
+        (i64::MIN, false),
+        (i64::MAX - 1_000, true),
+        (i64::MIN + 1_000, true),
+        (-1, true),
+        (0, true),
+    ] {
+        let exemplar = Exemplar { labels: LabelSet::EMPTY, value: 1.0, timestamp_ms: Some(time) };
+        let mut body = Vec::new();
+        let negotiated = Negotiated { format: Format::OpenMetrics, escaping: Escaping::AllowUtf8 };
+        to_io(&mut Buffer::new(), negotiated, &mut body, |out| {
+            out.set_created_lines(true);
+            out.family(&Family::new("x_total", "", Kind::Counter));
+            let timed = Extra { timestamp_ms: Some(time), ..Extra::NONE };
+            out.number(LabelSet::Pairs(&[("timed", "")]), Value::Count(1), &timed);
+            let extra =
+                Extra { timestamp_ms: None, created_ms: Some(time), exemplar: Some(exemplar) };
+            out.number(LabelSet::EMPTY, Value::Count(1), &extra);
+        })
+        .unwrap();
+        let samples: Vec<_> = Reader::new(&body, Format::OpenMetrics)
+            .filter_map(|event| match event.unwrap() {
+                Event::Sample(sample) => Some(sample),
+                _ => None,
+            })
+            .collect();
+        // The sample with a time, the one with an exemplar, and when that began.
+        assert_eq!(samples.len(), if is_told { 3 } else { 1 }, "{time}");
+        let times: Vec<_> = samples
+            .iter()
+            .filter_map(|sample| sample.reading.exemplar)
+            .map(|exemplar| exemplar.timestamp_ms.is_some())
+            .collect();
+        assert_eq!(times, [is_told], "{time}");
+    }
+}

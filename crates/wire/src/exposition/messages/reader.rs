@@ -220,7 +220,9 @@ pub(super) fn time(of: &Field<'_>) -> Result<i64, Error> {
             _ => {}
         }
     }
-    Ok(seconds.saturating_mul(1000).saturating_add(i64::from(nanoseconds / 1_000_000)))
+    // The seconds alone may be out of range where both together are not: -0.5 s is -1 and half of one.
+    let milliseconds = i128::from(seconds) * 1000 + i128::from(nanoseconds / 1_000_000);
+    Ok(milliseconds.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
 }
 
 /// Reads a body. *Steady.*

@@ -135,9 +135,12 @@ impl Lines<'_, '_> {
         self.out.put(b"\n");
     }
 
-    /// Text 0.0.4 has digits only for a timestamp.
+    /// Text 0.0.4 has digits only for a timestamp, OpenMetrics what [`seconds`] gives.
     fn is_untellable(&self, timestamp_ms: Option<i64>) -> bool {
-        self.format == Format::Text && timestamp_ms.is_some_and(|ms| ms < 0)
+        timestamp_ms.is_some_and(|ms| match self.format {
+            Format::Text => ms < 0,
+            _ => seconds(ms).is_none(),
+        })
     }
 
     /// Name and labels, in one piece where a chunk holds the line.
@@ -169,11 +172,13 @@ impl Lines<'_, '_> {
     /// Milliseconds in text, seconds in OpenMetrics.
     fn timestamp(&mut self, timestamp_ms: Option<i64>) {
         let Some(timestamp_ms) = timestamp_ms else { return };
-        self.out.put(b" ");
-        match self.format {
-            Format::OpenMetrics => self.value(Value::Float(timestamp_ms as f64 / 1000.0)),
-            _ => self.out.number(SHORT, |room| write_integer(timestamp_ms, room)),
+        if self.format == Format::OpenMetrics {
+            let Some(seconds) = seconds(timestamp_ms) else { return };
+            self.out.put(b" ");
+            return self.value(Value::Float(seconds));
         }
+        self.out.put(b" ");
+        self.out.number(SHORT, |room| write_integer(timestamp_ms, room));
     }
 
     fn exemplar(&mut self, exemplar: Option<&Exemplar<'_>>) {
@@ -192,9 +197,16 @@ impl Lines<'_, '_> {
 
     fn created(&mut self, created_ms: Option<i64>, timestamp_ms: Option<i64>) {
         let is_wanted = self.created_lines && self.format == Format::OpenMetrics;
-        let Some(created_ms) = created_ms.filter(|_| is_wanted) else { return };
-        self.part(Suffix::Created, Value::Float(created_ms as f64 / 1000.0), timestamp_ms);
+        let Some(created) = created_ms.filter(|_| is_wanted).and_then(seconds) else { return };
+        self.part(Suffix::Created, Value::Float(created), timestamp_ms);
     }
+}
+
+/// Seconds as OpenMetrics tells a time. None for the outermost of `i64`, which floating point rounds to
+/// more milliseconds than a reader can hold: it would refuse the whole body.
+fn seconds(milliseconds: i64) -> Option<f64> {
+    let seconds = milliseconds as f64 / 1000.0;
+    ((seconds * 1000.0).abs() < i64::MAX as f64).then_some(seconds)
 }
 
 /// Writes `value` as a sample of `format` has it; `out` holds at least [`SHORT`] bytes.

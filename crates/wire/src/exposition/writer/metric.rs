@@ -82,8 +82,8 @@ pub struct Exemplar<'a> {
 /// What may stand beside a number.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Extra<'a> {
-    /// Milliseconds since 1970; none for "now". Text 0.0.4 has no place for a negative one, so that such
-    /// a sample is left out there.
+    /// Milliseconds since 1970; none for "now". Text 0.0.4 has no place for a negative one, OpenMetrics
+    /// for the outermost of `i64`, so that such a sample is left out there.
     pub timestamp_ms: Option<i64>,
     /// When a counter began, in milliseconds since 1970.
     pub created_ms: Option<i64>,
