@@ -1,8 +1,11 @@
 //! OpenTelemetry's attributes as ours: text, read where it stands, and other values written out beside.
 //!
 //! 1. Where all values are text and all names fit, the key-value pairs are read as they are.
-//! 2. Otherwise the values that are no text are written, one after the other, into memory that the
-//!    thread keeps, and are read there. Neither allocates in the steady state, however many there are.
+//! 2. Otherwise, a few whole numbers and booleans among them are written on the stack.
+//! 3. Otherwise the values that are no text are written, one after the other, into memory that the
+//!    thread keeps, and are read there.
+//!
+//! None of these allocates in the steady state, however many attributes there are.
 
 use std::cell::RefCell;
 use std::fmt::Write;
@@ -31,7 +34,37 @@ pub(super) fn read<U: Use>(attributes: &[KeyValue], is_histogram: bool, what: U)
     if attributes.iter().all(is_plain) {
         return what.run(attributes.iter().map(plain));
     }
-    read_written(attributes, is_histogram, what)
+    read_mixed(attributes, is_histogram, what)
+}
+
+/// So many attributes may be read from the stack.
+const FEW: usize = 8;
+
+#[inline(never)]
+fn read_mixed<U: Use>(attributes: &[KeyValue], is_histogram: bool, what: U) -> U::Output {
+    if attributes.len() > FEW {
+        return read_written(attributes, is_histogram, what);
+    }
+    let mut digits: [itoa::Buffer; FEW] = std::array::from_fn(|_| itoa::Buffer::new());
+    // Only the texts are kept: a whole attribute, stored in parts and read as a whole, would wait for its
+    // own stores.
+    let mut texts = [""; FEW];
+    for ((text, pair), digits) in texts.iter_mut().zip(attributes).zip(&mut digits) {
+        *text = match &pair.value {
+            _ if !is_fitting(pair.key.as_str(), is_histogram) => {
+                return read_written(attributes, is_histogram, what);
+            }
+            Value::String(text) => text.as_str(),
+            Value::I64(value) => digits.format(*value),
+            Value::Bool(value) => boolean(*value),
+            _ => return read_written(attributes, is_histogram, what),
+        };
+    }
+    what.run(attributes.iter().zip(&texts).map(|(pair, text)| Attribute {
+        name: pair.key.as_str(),
+        value: text,
+        value_type: type_of(&pair.value),
+    }))
 }
 
 #[inline]
@@ -56,27 +89,11 @@ thread_local! {
     };
 }
 
-/// So many attributes are gathered on the stack.
-const FEW: usize = 8;
-
+#[inline(never)]
 fn read_written<U: Use>(attributes: &[KeyValue], is_histogram: bool, what: U) -> U::Output {
     let mut what = Some(what);
     let mut run = |written: &mut Written| {
-        let what = what.take()?;
-        let mixed = written.write(attributes, is_histogram);
-        let fits = |pair: &KeyValue| is_fitting(pair.key.as_str(), is_histogram);
-        if attributes.len() > FEW || !attributes.iter().all(fits) {
-            return Some(what.run(mixed));
-        }
-        // They are read twice, so it pays to find each text once. Only the texts are kept: a whole
-        // attribute, stored in parts and read as a whole, would wait for its own stores.
-        let mut texts = [""; FEW];
-        texts.iter_mut().zip(mixed.texts()).for_each(|(place, text)| *place = text);
-        Some(what.run(attributes.iter().zip(&texts).map(|(pair, text)| Attribute {
-            name: pair.key.as_str(),
-            value: text,
-            value_type: type_of(&pair.value),
-        })))
+        what.take().map(|what| what.run(written.write(attributes, is_histogram)))
     };
     let done = WRITTEN.try_with(|written| Some(run(&mut *written.try_borrow_mut().ok()?)));
     // The thread is ending, or its allocator measures through this door as well.
@@ -119,12 +136,6 @@ struct Mixed<'a> {
 }
 
 impl<'a> Mixed<'a> {
-    /// The value of each, as text.
-    #[inline]
-    fn texts(mut self) -> impl Iterator<Item = &'a str> {
-        self.pairs.clone().map(move |pair| self.text_of(&pair.value))
-    }
-
     /// The text of the value that comes next.
     #[inline]
     fn text_of(&mut self, value: &'a Value) -> &'a str {
@@ -179,12 +190,12 @@ fn type_of(value: &Value) -> ValueType {
 /// Appends a value as text: numbers as JSON has them, arrays as JSON.
 pub(super) fn write_value(value: &Value, out: &mut String) {
     match value {
-        Value::Bool(value) => write_boolean(*value, out),
+        Value::Bool(value) => out.push_str(boolean(*value)),
         Value::I64(value) => out.push_str(itoa::Buffer::new().format(*value)),
         Value::F64(value) => write_float(*value, out),
         Value::String(text) => out.push_str(text.as_str()),
         Value::Array(Array::Bool(values)) => {
-            write_array(values, out, |v, out| write_boolean(*v, out));
+            write_array(values, out, |v, out| out.push_str(boolean(*v)));
         }
         Value::Array(Array::I64(values)) => {
             write_array(values, out, |v, out| out.push_str(itoa::Buffer::new().format(*v)));
@@ -209,8 +220,8 @@ pub(super) fn write_value(value: &Value, out: &mut String) {
     }
 }
 
-fn write_boolean(value: bool, out: &mut String) {
-    out.push_str(if value { "true" } else { "false" });
+fn boolean(value: bool) -> &'static str {
+    if value { "true" } else { "false" }
 }
 
 fn write_float(value: f64, out: &mut String) {
