@@ -28,13 +28,45 @@ pub(super) trait Use {
 /// Has `what` done with `attributes`.
 #[inline]
 pub(super) fn read<U: Use>(attributes: &[KeyValue], is_histogram: bool, what: U) -> U::Output {
-    let is_plain = |pair: &KeyValue| {
-        matches!(pair.value, Value::String(_)) && is_fitting(pair.key.as_str(), is_histogram)
-    };
-    if attributes.iter().all(is_plain) {
-        return what.run(attributes.iter().map(plain));
+    // As many as most callers give are found once, and hashed and compared without a loop.
+    macro_rules! few {
+        ($($count:literal)*) => {
+            match attributes.len() {
+                $($count => {
+                    if let Some(texts) = texts::<$count>(attributes, is_histogram) {
+                        return what.run(texts.iter().map(|&pair| pair.into()));
+                    }
+                })*
+                _ if attributes.iter().all(|pair| text(pair, is_histogram).is_some()) => {
+                    return what.run(attributes.iter().map(|pair| {
+                        text(pair, is_histogram).unwrap_or_default().into()
+                    }));
+                }
+                _ => {}
+            }
+        };
     }
+    few!(1 2 3 4);
     read_mixed(attributes, is_histogram, what)
+}
+
+/// Name and value where the value is text and the name fits.
+#[inline]
+fn text(pair: &KeyValue, is_histogram: bool) -> Option<(&str, &str)> {
+    let name = pair.key.as_str();
+    match &pair.value {
+        Value::String(text) if is_fitting(name, is_histogram) => Some((name, text.as_str())),
+        _ => None,
+    }
+}
+
+#[inline]
+fn texts<const N: usize>(attributes: &[KeyValue], is_histogram: bool) -> Option<[(&str, &str); N]> {
+    let mut texts = [("", ""); N];
+    for (place, pair) in texts.iter_mut().zip(attributes) {
+        *place = text(pair, is_histogram)?;
+    }
+    Some(texts)
 }
 
 /// So many attributes may be read from the stack.
@@ -65,15 +97,6 @@ fn read_mixed<U: Use>(attributes: &[KeyValue], is_histogram: bool, what: U) -> U
         value: text,
         value_type: type_of(&pair.value),
     }))
-}
-
-#[inline]
-fn plain(pair: &KeyValue) -> Attribute<'_> {
-    let value = match &pair.value {
-        Value::String(text) => text.as_str(),
-        _ => "",
-    };
-    Attribute { name: pair.key.as_str(), value, value_type: ValueType::Text }
 }
 
 /// Values written out, one behind the other.
