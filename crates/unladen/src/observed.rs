@@ -328,9 +328,13 @@ impl<'o> OpenObserver<'o> {
         if let Some(at) = self.column.find(hash, is_it) {
             return self.put_known(at, value);
         }
-        if attributes::repeats(given.clone()) {
-            let once = Gathered::new(given);
-            return self.observe_unexpected(value, once.iter());
+        let fitted = |of: Attribute<'a>| {
+            Some(Attribute { name: attributes::fitting(of.name, false)?, ..of })
+        };
+        let is_fitting = |of: Attribute<'a>| fitted(of).is_some_and(|to| to.name == of.name);
+        if attributes::repeats(given.clone()) || !given.clone().all(is_fitting) {
+            let gathered = Gathered::new(given.filter_map(fitted));
+            return self.observe_unexpected(value, gathered.iter());
         }
         let sets = self.sets;
         self.observe_at(value, || sets.get(hash, given.clone()), hash, is_it);

@@ -224,12 +224,24 @@ fn no_attribute_spoils_a_body() {
     ];
     meter.f64_histogram("h").with_boundaries(vec![1.0]).build().record(0.5, &attributes);
     meter.u64_gauge("g").build().record(1, &attributes);
+    meter
+        .u64_observable_gauge("asked")
+        .with_callback({
+            let attributes = attributes.clone();
+            move |observer| {
+                observer.observe(1, &attributes);
+                observer.observe(2, &attributes);
+            }
+        })
+        .build();
     let of_gauge = "g{_name__=\"other\",a_b=\"1;2\",le=\"5\",otel_scope_name=\"test\",\
         otel_status=\"kept\",scope_name=\"mine\"} 1";
     let of_count = "h_count{_name__=\"other\",a_b=\"1;2\",exported_le=\"5\",otel_scope_name=\"test\",\
         otel_status=\"kept\",scope_name=\"mine\"} 1";
     let body = text(&registry);
     assert!(body.contains(of_gauge) && body.contains(of_count), "{body}");
+    let of_asked = of_gauge.replace("g{", "asked{").replace("} 1", "} 2");
+    assert!(body.contains(&of_asked) && body.matches("\nasked{").count() == 1, "{body}");
     assert_valid(&registry);
 }
 

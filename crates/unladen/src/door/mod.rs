@@ -14,7 +14,6 @@ pub mod metrics;
 #[cfg(feature = "opentelemetry")]
 pub mod opentelemetry;
 
-pub(crate) use crate::attributes::fitting;
 use crate::described::Described;
 use crate::error::Error;
 use crate::registry::Registry;
@@ -51,15 +50,4 @@ fn takes(found: &Shape, wanted: &Shape) -> bool {
     let is_histogram = |shape: &Shape| matches!(shape, Shape::Explicit(_) | Shape::Native(_));
     std::mem::discriminant(found) == std::mem::discriminant(wanted)
         || (is_histogram(found) && is_histogram(wanted))
-}
-
-/// Whether an attribute may have this name in every body; [`fitting`] makes another of it where not.
-#[inline]
-fn is_fitting(name: &str, is_histogram: bool) -> bool {
-    match name.as_bytes() {
-        [] | [b'_', b'_', ..] => false,
-        [b'o', b't', b'e', b'l', b'_', b's', ..] => !name.starts_with("otel_scope_"),
-        [b'l', b'e'] => !is_histogram,
-        _ => true,
-    }
 }

@@ -37,7 +37,7 @@ use ::metrics::{
 use parking_lot::RwLock;
 use wire::exposition::Kind;
 
-use super::{fitting, settle, takes};
+use super::{settle, takes};
 use crate::attributes::{Attribute, Gathered};
 use crate::described::{Described, Later, Role, Spec};
 use crate::error::{Error, ErrorKind};
@@ -167,13 +167,10 @@ impl Recorder {
 
     fn row(&self, kind: Kind, key: &Key) -> Row {
         let core = self.family(kind, key.name());
-        let is_histogram = kind == Kind::Histogram;
         let global =
             self.settings.global_labels.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let labels = global.chain(key.labels().map(|label| (label.key(), label.value())));
-        let given = Gathered::new(labels.filter_map(|(name, value)| {
-            Some(Attribute::from((fitting(name, is_histogram)?, value)))
-        }));
+        let given = Gathered::new(labels.map(Attribute::from));
         core.with(given.iter())
     }
 

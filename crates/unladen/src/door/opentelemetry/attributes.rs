@@ -1,6 +1,6 @@
 //! OpenTelemetry's attributes as ours: text, read where it stands, and other values written out beside.
 //!
-//! 1. Where all values are text and all names fit, the key-value pairs are read as they are.
+//! 1. Where all values are text, the key-value pairs are read as they are.
 //! 2. Otherwise, a few whole numbers and booleans among them are written on the stack.
 //! 3. Otherwise the values that are no text are written, one after the other, into memory that the
 //!    thread keeps, and are read there.
@@ -15,7 +15,6 @@ use ::opentelemetry::{Array, KeyValue, Value};
 use wire::number;
 
 use crate::attributes::{Attribute, Given, ValueType};
-use crate::door::{fitting, is_fitting};
 
 /// What is done with attributes once they can be read.
 pub(super) trait Use {
@@ -27,44 +26,42 @@ pub(super) trait Use {
 
 /// Has `what` done with `attributes`.
 #[inline]
-pub(super) fn read<U: Use>(attributes: &[KeyValue], is_histogram: bool, what: U) -> U::Output {
+pub(super) fn read<U: Use>(attributes: &[KeyValue], what: U) -> U::Output {
     // As many as most callers give are found once, and hashed and compared without a loop.
     macro_rules! few {
         ($($count:literal)*) => {
             match attributes.len() {
                 $($count => {
-                    if let Some(texts) = texts::<$count>(attributes, is_histogram) {
+                    if let Some(texts) = texts::<$count>(attributes) {
                         return what.run(texts.iter().map(|&pair| pair.into()));
                     }
                 })*
-                _ if attributes.iter().all(|pair| text(pair, is_histogram).is_some()) => {
-                    return what.run(attributes.iter().map(|pair| {
-                        text(pair, is_histogram).unwrap_or_default().into()
-                    }));
+                _ if attributes.iter().all(|pair| text(pair).is_some()) => {
+                    let texts = attributes.iter().map(|pair| text(pair).unwrap_or_default());
+                    return what.run(texts.map(Attribute::from));
                 }
                 _ => {}
             }
         };
     }
     few!(1 2 3 4);
-    read_mixed(attributes, is_histogram, what)
+    read_mixed(attributes, what)
 }
 
-/// Name and value where the value is text and the name fits.
+/// Name and value where the value is text.
 #[inline]
-fn text(pair: &KeyValue, is_histogram: bool) -> Option<(&str, &str)> {
-    let name = pair.key.as_str();
+fn text(pair: &KeyValue) -> Option<(&str, &str)> {
     match &pair.value {
-        Value::String(text) if is_fitting(name, is_histogram) => Some((name, text.as_str())),
+        Value::String(text) => Some((pair.key.as_str(), text.as_str())),
         _ => None,
     }
 }
 
 #[inline]
-fn texts<const N: usize>(attributes: &[KeyValue], is_histogram: bool) -> Option<[(&str, &str); N]> {
+fn texts<const N: usize>(attributes: &[KeyValue]) -> Option<[(&str, &str); N]> {
     let mut texts = [("", ""); N];
     for (place, pair) in texts.iter_mut().zip(attributes) {
-        *place = text(pair, is_histogram)?;
+        *place = text(pair)?;
     }
     Some(texts)
 }
@@ -73,9 +70,9 @@ fn texts<const N: usize>(attributes: &[KeyValue], is_histogram: bool) -> Option<
 const FEW: usize = 8;
 
 #[inline(never)]
-fn read_mixed<U: Use>(attributes: &[KeyValue], is_histogram: bool, what: U) -> U::Output {
+fn read_mixed<U: Use>(attributes: &[KeyValue], what: U) -> U::Output {
     if attributes.len() > FEW {
-        return read_written(attributes, is_histogram, what);
+        return read_written(attributes, what);
     }
     let mut digits: [itoa::Buffer; FEW] = std::array::from_fn(|_| itoa::Buffer::new());
     // Only the texts are kept: a whole attribute, stored in parts and read as a whole, would wait for its
@@ -83,13 +80,10 @@ fn read_mixed<U: Use>(attributes: &[KeyValue], is_histogram: bool, what: U) -> U
     let mut texts = [""; FEW];
     for ((text, pair), digits) in texts.iter_mut().zip(attributes).zip(&mut digits) {
         *text = match &pair.value {
-            _ if !is_fitting(pair.key.as_str(), is_histogram) => {
-                return read_written(attributes, is_histogram, what);
-            }
             Value::String(text) => text.as_str(),
             Value::I64(value) => digits.format(*value),
             Value::Bool(value) => boolean(*value),
-            _ => return read_written(attributes, is_histogram, what),
+            _ => return read_written(attributes, what),
         };
     }
     what.run(attributes.iter().zip(&texts).map(|(pair, text)| Attribute {
@@ -113,11 +107,10 @@ thread_local! {
 }
 
 #[inline(never)]
-fn read_written<U: Use>(attributes: &[KeyValue], is_histogram: bool, what: U) -> U::Output {
+fn read_written<U: Use>(attributes: &[KeyValue], what: U) -> U::Output {
     let mut what = Some(what);
-    let mut run = |written: &mut Written| {
-        what.take().map(|what| what.run(written.write(attributes, is_histogram)))
-    };
+    let mut run =
+        |written: &mut Written| what.take().map(|what| what.run(written.write(attributes)));
     let done = WRITTEN.try_with(|written| Some(run(&mut *written.try_borrow_mut().ok()?)));
     // The thread is ending, or its allocator measures through this door as well.
     let done = done.ok().flatten().unwrap_or_else(|| run(&mut Written::default()));
@@ -125,25 +118,16 @@ fn read_written<U: Use>(attributes: &[KeyValue], is_histogram: bool, what: U) ->
 }
 
 impl Written {
-    fn write<'a>(&'a mut self, attributes: &'a [KeyValue], is_histogram: bool) -> Mixed<'a> {
+    fn write<'a>(&'a mut self, attributes: &'a [KeyValue]) -> Mixed<'a> {
         self.text.clear();
         self.ends.clear();
-        let mut left = 0;
         for pair in attributes {
-            left += usize::from(!pair.key.as_str().is_empty());
             if !matches!(pair.value, Value::String(_)) {
                 write_value(&pair.value, &mut self.text);
                 self.ends.push(self.text.len() as u32);
             }
         }
-        Mixed {
-            pairs: attributes.iter(),
-            text: &self.text,
-            ends: self.ends.iter(),
-            at: 0,
-            left,
-            is_histogram,
-        }
+        Mixed { pairs: attributes.iter(), text: &self.text, ends: self.ends.iter(), at: 0 }
     }
 }
 
@@ -154,22 +138,6 @@ struct Mixed<'a> {
     text: &'a str,
     ends: Iter<'a, u32>,
     at: usize,
-    left: usize,
-    is_histogram: bool,
-}
-
-impl<'a> Mixed<'a> {
-    /// The text of the value that comes next.
-    #[inline]
-    fn text_of(&mut self, value: &'a Value) -> &'a str {
-        if let Value::String(text) = value {
-            return text.as_str();
-        }
-        let end = self.ends.next().map_or(self.at, |&end| end as usize);
-        let text = self.text.get(self.at..end).unwrap_or_default();
-        self.at = end;
-        text
-    }
 }
 
 impl<'a> Iterator for Mixed<'a> {
@@ -177,24 +145,21 @@ impl<'a> Iterator for Mixed<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Attribute<'a>> {
-        loop {
-            let pair = self.pairs.next()?;
-            let value = self.text_of(&pair.value);
-            let name = pair.key.as_str();
-            let name = match is_fitting(name, self.is_histogram) {
-                true => name,
-                false => match fitting(name, self.is_histogram) {
-                    Some(name) => name,
-                    None => continue,
-                },
-            };
-            self.left -= 1;
-            return Some(Attribute { name, value, value_type: type_of(&pair.value) });
-        }
+        let pair = self.pairs.next()?;
+        let value = match &pair.value {
+            Value::String(text) => text.as_str(),
+            _ => {
+                let end = *self.ends.next()? as usize;
+                let value = self.text.get(self.at..end).unwrap_or_default();
+                self.at = end;
+                value
+            }
+        };
+        Some(Attribute { name: pair.key.as_str(), value, value_type: type_of(&pair.value) })
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left, Some(self.left))
+        self.pairs.size_hint()
     }
 }
 

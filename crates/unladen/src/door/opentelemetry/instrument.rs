@@ -92,10 +92,6 @@ impl<O> Unbound<O> {
     pub(super) fn new(core: Arc<Core>, has_exemplars: bool) -> Self {
         Unbound { core, has_exemplars, operation: PhantomData }
     }
-
-    fn is_histogram(&self) -> bool {
-        self.core.described.role == Role::Histogram
-    }
 }
 
 #[inline]
@@ -134,12 +130,12 @@ impl Use for Bind<'_> {
 
 impl<T: Amount, O: Operation<T>> SyncInstrument<T> for Unbound<O> {
     fn measure(&self, value: T, attributes: &[KeyValue]) {
-        read(attributes, self.is_histogram(), Measure { unbound: self, value });
+        read(attributes, Measure { unbound: self, value });
     }
 
     fn bind(&self, attributes: &[KeyValue]) -> Box<dyn BoundSyncInstrument<T> + Send + Sync> {
         Box::new(Bound::<O> {
-            row: read(attributes, self.is_histogram(), Bind(&self.core)),
+            row: read(attributes, Bind(&self.core)),
             has_exemplars: self.has_exemplars,
             operation: PhantomData,
         })
@@ -197,6 +193,6 @@ impl Use for Observe<'_, '_> {
 impl<T: Amount + Into<Number>> AsyncInstrument<T> for Observing<'_, '_> {
     fn observe(&self, value: T, attributes: &[KeyValue]) {
         let mut observer = self.0.lock();
-        read(attributes, false, Observe(&mut observer, value.into()));
+        read(attributes, Observe(&mut observer, value.into()));
     }
 }
