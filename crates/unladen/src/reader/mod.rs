@@ -54,7 +54,8 @@
 //!   fell began again.
 //! - Differences of handles are left out where nothing was added. Levels are always told, and so is
 //!   whatever callbacks say.
-//! - Exemplars are those since the reader's last collection.
+//! - Exemplars are those since the reader's last collection; one of the very millisecond of a collection
+//!   may be in both.
 //! - What [collectors](crate::Collector) write is told like what callbacks say. Their histograms and
 //!   summaries are always cumulative, their exemplars are left out, and so are gauge histograms, which
 //!   OpenTelemetry does not have. All of it is held at the same time, for whoever looks at the batch.

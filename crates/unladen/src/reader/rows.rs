@@ -70,6 +70,48 @@ impl Ended {
         self.by_set.clear();
     }
 
+    /// A row has so much left to tell; rows of one set tell it together.
+    #[cold]
+    fn add(
+        &mut self,
+        place: u32,
+        keys: &Keys,
+        shape: &Shape,
+        more: &[u64],
+        more_native: &native::Snapshot,
+    ) {
+        let places = &self.places;
+        let set = |at: u32| &keys.sets[places[at as usize].0 as usize];
+        let own = &keys.sets[place as usize];
+        let known = self.by_set.find(own.hash(), |&at| set(at).is(own)).map(|&at| at as usize);
+        match (known, shape) {
+            (Some(at), Shape::Native(_)) => self.natives[at].merge(more_native),
+            (Some(at), _) => {
+                let width = shape.width();
+                for (index, word) in self.words[at * width..][..width].iter_mut().enumerate() {
+                    *word = word_type(shape, index).sum(*word, more[index]);
+                }
+            }
+            (None, _) => {
+                let at = self.places.len() as u32;
+                self.places.push((place, false));
+                match shape {
+                    Shape::Native(layout) => {
+                        // With room for what may be merged with it.
+                        let mut native = native::Snapshot::new();
+                        native.clear(layout);
+                        native.merge(more_native);
+                        self.natives.push(native);
+                    }
+                    _ => self.words.extend_from_slice(more),
+                }
+                let places = &self.places;
+                let hash = |at: u32| keys.sets[places[at as usize].0 as usize].hash();
+                self.by_set.insert_unique(hash(at), at, |&at| hash(at));
+            }
+        }
+    }
+
     /// Which of them had `set`; it is taken.
     fn take(&mut self, set: &Attributes, keys: &Keys) -> Option<usize> {
         let places = &self.places;
@@ -91,21 +133,35 @@ pub(super) fn difference(number_type: NumberType, is_monotonic: bool, now: u64, 
     if is_monotonic && more.cast_signed() < 0 { now } else { more }
 }
 
-/// What has to be taken from the number of a new series so that `more` is added to its difference.
-fn negated(number_type: NumberType, more: u64) -> u64 {
-    match number_type {
-        NumberType::Float => (-f64::from_bits(more)).to_bits(),
-        _ => more.wrapping_neg(),
+/// What a word of a cell is of.
+fn word_type(shape: &Shape, index: usize) -> NumberType {
+    match shape {
+        Shape::Signed => NumberType::Signed,
+        Shape::Float => NumberType::Float,
+        Shape::Explicit(bounds) if index > bounds.len() => NumberType::Float,
+        _ => NumberType::Unsigned,
+    }
+}
+
+impl NumberType {
+    fn sum(self, one: u64, other: u64) -> u64 {
+        match self {
+            NumberType::Float => (f64::from_bits(one) + f64::from_bits(other)).to_bits(),
+            _ => one.wrapping_add(other),
+        }
+    }
+
+    fn negated(self, word: u64) -> u64 {
+        match self {
+            NumberType::Float => (-f64::from_bits(word)).to_bits(),
+            _ => word.wrapping_neg(),
+        }
     }
 }
 
 impl Rows {
     pub(super) fn new(core: Arc<Core>, meta: Meta) -> Self {
-        let number_type = match core.shape {
-            Shape::Signed => NumberType::Signed,
-            Shape::Float => NumberType::Float,
-            _ => NumberType::Unsigned,
-        };
+        let number_type = word_type(&core.shape, 0);
         Rows {
             core,
             meta: Arc::new(meta),
@@ -249,11 +305,9 @@ impl Rows {
         let width = self.core.shape.width();
         let left = scratch.ended.words.get(from * width..(from + 1) * width).unwrap_or_default();
         let last = self.last.get_mut(place * width..(place + 1) * width).unwrap_or_default();
-        let is_histogram = matches!(self.core.shape, Shape::Explicit(_));
+        // So that what the other had left is part of the difference.
         for (at, (last, left)) in last.iter_mut().zip(left).enumerate() {
-            let is_sum = is_histogram && at + 1 == width;
-            let number_type = if is_sum { NumberType::Float } else { self.number_type };
-            *last = negated(number_type, *left);
+            *last = word_type(&self.core.shape, at).negated(*left);
         }
         Some(from)
     }
@@ -287,18 +341,9 @@ impl Rows {
                 if !rows.is_known(place, set, created) {
                     rows.begin(place, set, created);
                 }
-                let is_more = rows.more(segment, row, place, scratch);
-                if is_more {
+                if rows.more(segment, row, place, scratch) {
                     let Scratch { totals, native, ended } = &mut *scratch;
-                    let at = ended.places.len() as u32;
-                    ended.places.push((place as u32, false));
-                    match segment.shape {
-                        Shape::Native(_) => ended.natives.push(native[2].clone()),
-                        _ => ended.words.extend_from_slice(totals),
-                    }
-                    let (places, keys) = (&ended.places, &rows.keys);
-                    let hash = |at: u32| keys.sets[places[at as usize].0 as usize].hash();
-                    ended.by_set.insert_unique(hash(at), at, |&at| hash(at));
+                    ended.add(place as u32, &rows.keys, &segment.shape, totals, &native[2]);
                 }
             }
         });
@@ -352,6 +397,19 @@ impl Rows {
         scratch: &mut Scratch,
     ) {
         if self.is_delta() {
+            if let Shape::Unsigned | Shape::Signed | Shape::Float = segment.shape {
+                // The most frequent by far: straight into the column.
+                let (_, now) = NumberType::of(shape::number(segment, row));
+                let last = std::mem::replace(&mut self.last[place], now);
+                if now != last {
+                    let is_monotonic = matches!(self.meta.form, Form::Sum { is_monotonic: true });
+                    let more = difference(self.number_type, is_monotonic, now, last);
+                    self.columns.words.push(more);
+                    self.columns.places.push(place as u32);
+                    self.exemplars(segment, row, interval);
+                }
+                return;
+            }
             let is_more = self.more(segment, row, place, scratch);
             let Scratch { native: [_, _, more], ended, .. } = &mut *scratch;
             match (&segment.shape, from) {
@@ -378,7 +436,6 @@ impl Rows {
                     shape::buckets(segment, row, totals);
                 }
                 _ => {
-                    // The most frequent by far: straight into the column.
                     let (_, word) = NumberType::of(shape::number(segment, row));
                     self.columns.words.push(word);
                     self.columns.places.push(place as u32);
