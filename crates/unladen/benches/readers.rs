@@ -171,7 +171,7 @@ fn peak(mode: Mode, temporalities: Temporalities, instruments: usize, sets: usiz
         known.base.fetch_add(1, Relaxed);
         match mode {
             Mode::Reusable => {
-                assert_eq!(reader.collect(|batch| batch.point_count()), points as usize)
+                assert_eq!(reader.collect(|batch| batch.point_count()), points as usize);
             }
             // The one before is there until the next one is.
             Mode::Immutable => kept = Some(reader.snapshot()),

@@ -51,7 +51,7 @@ fn a_line_for_each_point() {
     let spec = Spec::new("sold_bytes_total", "").unit("bytes");
     scope.counter(spec, ["item"]).unwrap().with(["a \"b\""]).add(7);
     registry.gauge(("level", ""), []).unwrap().with([]).set(-0.5);
-    let explicit = registry.histogram(("took", ""), [], &[1.0, 2.0]).unwrap().with([]);
+    let explicit = registry.histogram(("took", ""), [], [1.0, 2.0]).unwrap().with([]);
     let native = registry.histogram(("n", ""), [], Buckets::native_with(0, 0.0, 20)).unwrap();
     for value in [1.5, 3.0, 3.0] {
         explicit.record(value);

@@ -74,7 +74,7 @@ fn everything_gets_there() {
         sold.with(&[("item.name", "a \"b\"\n"), ("at", "here")]).add_traced(7, &trace);
         registry.gauge(("level", ""), []).unwrap().with([]).set(-0.5);
         registry.up_down_counter(("open", ""), []).unwrap().with([]).add(-3);
-        let explicit = registry.histogram(("took", ""), ["x"], &[1.0, 2.0]).unwrap();
+        let explicit = registry.histogram(("took", ""), ["x"], [1.0, 2.0]).unwrap();
         let native = registry.histogram(("n", ""), [], Buckets::native()).unwrap();
         for value in [1.5, 3.0, 3.0] {
             explicit.with(["y"]).record(value);

@@ -38,7 +38,7 @@ fn lines(batch: &Batch<'_>) -> Vec<String> {
             }
             Points::Summary(points) => {
                 for point in points {
-                    let quantiles: Vec<_> = point.quantiles().collect();
+                    let quantiles: Vec<_> = point.quantiles.collect();
                     let value = format!("{quantiles:?} of {} sum {}", point.count, point.sum);
                     line(point.head.attributes.labels().as_str(), value);
                 }
@@ -59,7 +59,7 @@ fn differences_and_sums() {
     let float = registry.float_counter(("b_total", ""), ["x"]).unwrap();
     let level = registry.gauge(("c", ""), ["x"]).unwrap();
     let open = registry.up_down_counter(("d", ""), ["x"]).unwrap();
-    let explicit = registry.histogram(("e", ""), ["x"], &[1.0, 2.0]).unwrap();
+    let explicit = registry.histogram(("e", ""), ["x"], [1.0, 2.0]).unwrap();
     let native = registry.histogram(("f", ""), ["x"], Buckets::native()).unwrap();
     let mut delta = Reader::new(&registry, Temporalities::DELTA);
     let mut sums = Reader::new(&registry, Temporalities::CUMULATIVE);
@@ -119,7 +119,7 @@ fn value(reader: &mut Reader, line: &str) -> Option<f64> {
 fn what_was_added_until_a_series_ended_is_told_once() {
     let registry = Registry::new();
     let family = registry.counter(("a_total", ""), ["x"]).unwrap();
-    let histogram = registry.histogram(("h", ""), ["x"], &[1.0]).unwrap();
+    let histogram = registry.histogram(("h", ""), ["x"], [1.0]).unwrap();
     let native = registry.histogram(("n", ""), ["x"], Buckets::native_with(0, 0.0, 20)).unwrap();
     let add = |value: f64| {
         // Without a handle they would be in this thread's cache, which holds them.
@@ -448,7 +448,7 @@ fn a_snapshot_outlives_everything() {
 fn exemplars_are_told_once() {
     let registry = Registry::new();
     let counter = registry.counter(("a_total", ""), []).unwrap().with([]);
-    let histogram = registry.histogram(("h", ""), [], &[1.0, 2.0]).unwrap().with([]);
+    let histogram = registry.histogram(("h", ""), [], [1.0, 2.0]).unwrap().with([]);
     let trace = |id| Trace { trace_id: [id; 16], span_id: [id; 8] };
     counter.add_traced(3, &trace(1));
     histogram.record_traced(1.5, &trace(2));

@@ -130,7 +130,7 @@ fn collectors_feed_readers() {
                 Points::Summary(mut points) => {
                     let point = points.next().unwrap();
                     assert_eq!((point.count, point.sum), (8, 3.0));
-                    assert_eq!(point.quantiles().collect::<Vec<_>>(), [(0.5, 0.25), (0.9, 1.0)]);
+                    assert_eq!(point.quantiles.collect::<Vec<_>>(), [(0.5, 0.25), (0.9, 1.0)]);
                 }
                 Points::Sum { .. } => {}
             }

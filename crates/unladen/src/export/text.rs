@@ -184,7 +184,7 @@ fn exponential(out: &mut impl Write, point: &ExponentialHistogramPoint<'_>) -> i
 
 fn summary(out: &mut impl Write, point: &SummaryPoint<'_>) -> io::Result<()> {
     write!(out, "{} values, sum {}:", point.count, point.sum)?;
-    for (quantile, value) in point.quantiles() {
+    for (quantile, value) in point.quantiles.clone() {
         write!(out, " {quantile}: {value}")?;
     }
     Ok(())

@@ -316,14 +316,8 @@ pub struct SummaryPoint<'b> {
     pub count: u64,
     /// Their sum.
     pub sum: f64,
-    quantiles: Quantiles<'b>,
-}
-
-impl<'b> SummaryPoint<'b> {
     /// Quantiles, from 0 to 1, and their values.
-    pub fn quantiles(&self) -> Quantiles<'b> {
-        self.quantiles.clone()
-    }
+    pub quantiles: Quantiles<'b>,
 }
 
 /// The quantiles of a summary and their values.

@@ -11,23 +11,23 @@ use parking_lot::Mutex;
 use prost::Message;
 
 /// What came.
-pub struct Received {
-    pub head: String,
-    pub request: ExportMetricsServiceRequest,
+pub(crate) struct Received {
+    pub(crate) head: String,
+    pub(crate) request: ExportMetricsServiceRequest,
 }
 
 /// Status, further header lines, body.
-pub type Answer = (u16, &'static str, Vec<u8>);
+pub(crate) type Answer = (u16, &'static str, Vec<u8>);
 
-pub struct Receiver {
-    pub endpoint: String,
+pub(crate) struct Receiver {
+    pub(crate) endpoint: String,
     answers: Arc<Mutex<VecDeque<Answer>>>,
     received: mpsc::Receiver<Received>,
 }
 
 impl Receiver {
     /// Answers with `answers`, then with success.
-    pub fn start(answers: impl IntoIterator<Item = Answer>) -> Self {
+    pub(crate) fn start(answers: impl IntoIterator<Item = Answer>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let endpoint = format!("http://{}/v1/metrics", listener.local_addr().unwrap());
         let answers = Arc::new(Mutex::new(answers.into_iter().collect::<VecDeque<_>>()));
@@ -42,11 +42,11 @@ impl Receiver {
         Receiver { endpoint, answers, received }
     }
 
-    pub fn answer(&self, answer: Answer) {
+    pub(crate) fn answer(&self, answer: Answer) {
         self.answers.lock().push_back(answer);
     }
 
-    pub fn requests(&self) -> Vec<Received> {
+    pub(crate) fn requests(&self) -> Vec<Received> {
         self.received.try_iter().collect()
     }
 }

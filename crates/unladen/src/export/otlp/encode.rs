@@ -195,13 +195,12 @@ fn histogram<'a>(
     decoded: &'a Decoded,
     point: HistogramPoint<'a>,
 ) -> otlp::HistogramPoint<Pairs<'a>, Bounds<'a>, Counts<'a>, Examples<'a>> {
-    let count = point.count();
     let HistogramPoint { head, bounds, counts, sum } = point;
     otlp::HistogramPoint {
         attributes: decoded.pairs(head.attributes),
         start_time_unix_nano: head.start_unix_nano,
         time_unix_nano: head.time_unix_nano,
-        count,
+        count: counts.iter().sum(),
         sum: Some(sum),
         min: None,
         max: None,
@@ -217,8 +216,16 @@ fn exponential<'a>(
     point: ExponentialHistogramPoint<'a>,
 ) -> otlp::ExponentialHistogramPoint<Pairs<'a>, Counts<'a>, Examples<'a>> {
     let count = point.count();
-    let ExponentialHistogramPoint { head, scale, zero_threshold, zero_count, sum, .. } = point;
-    let [positive, negative] = [point.positive, point.negative]
+    let ExponentialHistogramPoint {
+        head,
+        scale,
+        zero_threshold,
+        zero_count,
+        sum,
+        positive,
+        negative,
+    } = point;
+    let [positive, negative] = [positive, negative]
         .map(|side| otlp::Buckets { offset: side.offset, counts: side.counts.iter().copied() });
     otlp::ExponentialHistogramPoint {
         attributes: decoded.pairs(head.attributes),
@@ -242,13 +249,14 @@ fn summary<'a>(
     decoded: &'a Decoded,
     point: SummaryPoint<'a>,
 ) -> otlp::SummaryPoint<Pairs<'a>, Quantiles<'a>> {
+    let SummaryPoint { head, count, sum, quantiles } = point;
     otlp::SummaryPoint {
-        attributes: decoded.pairs(point.head.attributes),
-        start_time_unix_nano: point.head.start_unix_nano,
-        time_unix_nano: point.head.time_unix_nano,
-        count: point.count,
-        sum: point.sum,
-        quantiles: point.quantiles(),
+        attributes: decoded.pairs(head.attributes),
+        start_time_unix_nano: head.start_unix_nano,
+        time_unix_nano: head.time_unix_nano,
+        count,
+        sum,
+        quantiles,
         flags: 0,
     }
 }
