@@ -482,7 +482,7 @@ fn views_and_kinds_are_what_opentelemetry_says() {
     let registry = Registry::builder().view(view).build();
     let info = registry.info(("build_info", ""), ["v"]).unwrap();
     let _held = info.with(["1"]);
-    let states = registry.state_set(("mode", ""), &[], &["on", "off"]).unwrap();
+    let states = registry.state_set(("mode", ""), [], &["on", "off"]).unwrap().with([]);
     states.set_only(1);
     let took = registry.open_counter(("took", "")).unwrap();
     took.add(1, &[("x", "1"), ("y", "1")]);
