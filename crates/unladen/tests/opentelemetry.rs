@@ -226,12 +226,9 @@ fn no_attribute_spoils_a_body() {
     meter.u64_gauge("g").build().record(1, &attributes);
     meter
         .u64_observable_gauge("asked")
-        .with_callback({
-            let attributes = attributes.clone();
-            move |observer| {
-                observer.observe(1, &attributes);
-                observer.observe(2, &attributes);
-            }
+        .with_callback(move |observer| {
+            observer.observe(1, &attributes);
+            observer.observe(2, &attributes);
         })
         .build();
     let of_gauge = "g{_name__=\"other\",a_b=\"1;2\",le=\"5\",otel_scope_name=\"test\",\
