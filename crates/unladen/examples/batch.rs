@@ -7,16 +7,28 @@
 //! ```
 //! Prometheus takes it with `--web.enable-otlp-receiver` at the endpoint
 //! `http://localhost:9090/api/v1/otlp`, an OpenTelemetry collector at `http://localhost:4318`.
+#![expect(clippy::print_stderr, reason = "a job tells its user why it failed")]
 
 use std::error::Error;
 use std::path::Path;
+use std::process::ExitCode;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use unladen::export::{OtlpExporter, PeriodicReader};
 use unladen::process::Process;
 use unladen::{Buckets, Registry, Resource, Spec};
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let registry = Registry::builder().resource(Resource::from_environment()).build();
     registry.collect(Process::new());
     let reader = PeriodicReader::start(&registry, OtlpExporter::from_environment()?)?;
@@ -33,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Counts the words of all files; tells how many could not be read.
-fn work(registry: &Registry, files: &[String]) -> Result<u64, unladen::Error> {
+pub(crate) fn work(registry: &Registry, files: &[String]) -> Result<u64, unladen::Error> {
     let done = registry.counter(("job_files_total", "Files by what came of them."), ["outcome"])?;
     let (ok, failed) = (done.with(["ok"]), done.with(["failed"]));
     let words = registry.counter(("job_words_total", "Words found."), [])?.with([]);

@@ -553,6 +553,12 @@ impl Registry {
                  out until they do.",
                 faults.overdue.load(Relaxed),
             ),
+            (
+                "unladen_delta_series_lost_total",
+                "Series that ended and made room before every reader of differences had collected what \
+                 they had left.",
+                inner.shared.collected.lost(),
+            ),
         ] {
             if count > 0 {
                 out.counter(name, help).stored(LabelsRef::EMPTY, count);

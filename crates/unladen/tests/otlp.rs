@@ -1,5 +1,8 @@
 //! What the OTLP exporter sends, and what it makes of answers.
 
+#[allow(dead_code, reason = "its main reads the environment, which tests share")]
+#[path = "../examples/batch.rs"]
+mod batch;
 mod receiver;
 
 use std::time::Duration;
@@ -299,4 +302,42 @@ fn a_reader_sends_a_last_time_when_it_ends() {
     let all = sums(&server.requests());
     let of_ours = all.iter().filter(|(name, _)| name == "a_total").count();
     assert_eq!(of_ours, 2, "{all:?}");
+
+    // Where there is no time, what is lost is told, and why.
+    let busy = encoded(&Status { code: 14, message: "full" });
+    let server = Receiver::start([(503, "Retry-After: 60\r\n", busy)]);
+    let reader = PeriodicReader::builder(OtlpExporter::new(Options::to(&server.endpoint)));
+    let reader = reader.interval(Duration::from_secs(3600)).timeout(Duration::from_secs(5));
+    let error = reader.start(&registry).unwrap().shutdown().unwrap_err();
+    assert_eq!(error.reason(), Reason::Timeout);
+    let message = error.to_string();
+    assert!(
+        message.contains("are lost; before that: ") && message.ends_with(": full"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_batch_job_tells_what_it_did() {
+    let registry = Registry::new();
+    registry.collect(unladen::process::Process::new());
+    let server = Receiver::start([]);
+    let exporter = OtlpExporter::new(Options::to(&server.endpoint));
+    let reader = PeriodicReader::start(&registry, exporter).unwrap();
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    let files = [manifest.to_owned(), "/does/not/exist".to_owned()];
+    assert_eq!(batch::work(&registry, &files).unwrap(), 1);
+    reader.shutdown().unwrap();
+    let received = server.requests();
+    let mut names: Vec<_> = metrics(&received).into_iter().map(|(_, metric)| metric.name).collect();
+    names.retain(|name| !name.starts_with("process_") && !name.starts_with("unladen_"));
+    let expected = ["job_files_total", "job_words_total", "job_file_duration_seconds"];
+    assert_eq!(names, expected, "and no time of a success");
+    let sums = sums(&received);
+    assert_eq!(sums.iter().filter(|sum| **sum == ("job_files_total".to_owned(), 1)).count(), 2);
+    assert!(sums.iter().any(|(name, words)| name == "job_words_total" && *words > 50));
+    if cfg!(target_os = "linux") {
+        let all = metrics(&received);
+        assert!(all.iter().any(|(_, metric)| metric.name == "process_cpu_seconds_total"));
+    }
 }

@@ -237,7 +237,12 @@ fn a_reader_that_never_collects_costs_a_bounded_amount() {
     let (first, second) = (churn(0), churn(20_000));
     assert!(second < first + first / 4, "{first} bytes, then {second}");
     assert!(delta.lost() > 30_000, "{}", delta.lost());
-    drop(delta);
+    let body = registry.write(Default::default(), String::new(), |mut body, chunk| {
+        body.push_str(std::str::from_utf8(chunk).unwrap());
+        body
+    });
+    let line = format!("unladen_delta_series_lost_total {}\n", delta.lost());
+    assert!(body.ends_with(&line), "{body}");
 }
 
 #[test]

@@ -62,6 +62,12 @@ impl Error {
         Error { is_kept: true, ..self }
     }
 
+    /// The same with what came before it.
+    pub(super) fn after(mut self, before: &Error) -> Self {
+        self.message = format!("{}; before that: {}", self.message, before.message);
+        self
+    }
+
     /// Why.
     pub fn reason(&self) -> Reason {
         self.reason

@@ -253,7 +253,11 @@ impl<E: Exporter> Work<E> {
         }
         let ended = self.attempt(E::shutdown);
         let mut state = self.control.state.lock();
-        state.failure = last.and(ended).err();
+        state.failure = match (last, ended) {
+            // What is lost, and why.
+            (Err(last), Err(ended)) => Some(ended.after(&last)),
+            (last, ended) => last.and(ended).err(),
+        };
         state.has_ended = true;
         self.control.changed.notify_all();
     }
