@@ -7,6 +7,7 @@ use std::time::Duration;
 use wire::exposition::Kind;
 use wire::exposition::writer;
 
+use crate::attributes::fitting;
 use crate::error::{Error, ErrorKind};
 use crate::resource::Scope;
 use crate::translate::Translation;
@@ -203,6 +204,10 @@ impl Described {
         }
         if self.name.contains(char::is_control) {
             return wrong(ErrorKind::Name("has a control character in it"));
+        }
+        // The label that tells states apart is named as their family, or nobody knows it for that.
+        if self.kind == Kind::StateSet && fitting(&self.name, false) != Some(&self.name) {
+            return wrong(ErrorKind::Name("is that of a state set and can't be that of a label"));
         }
         for (index, label) in self.labels.iter().enumerate() {
             let reason = match label.as_str() {
