@@ -4,8 +4,8 @@ CARGO ?= cargo
 # What `unladen serve` is given by `make run`: make run ARGS='--config.file=prometheus.yml'
 ARGS ?=
 
-.PHONY: run test page format lint unit browser fuzz compare-prometheus bench-broker bench-sdk \
-	bench-record bench-smoke clean
+.PHONY: run test page format lint unit browser fuzz compare-prometheus compare-readers bench-broker \
+	bench-sdk bench-record bench-smoke clean
 
 # Sets everything up and starts the server on port 9090, watching itself and this machine.
 run: page
@@ -56,6 +56,13 @@ compare-prometheus: page
 	./bench/peers/build prometheus
 	cd bench && $(CARGO) run --release --locked --bin compare-prometheus
 
+# What the library writes, in every format, read by its own readers and by Go's: thousands of random bodies.
+# Others, or more of them: make compare-readers ARGS='--seed 2 --cases 100000'
+compare-readers:
+	-./bench/peers/build go
+	cd bench && $(CARGO) run --release --locked --no-default-features --features readers \
+		--bin compare-readers -- $(ARGS)
+
 # The library beside its peers, each one command: bench/README.md says what is measured and how to read it.
 # A peer that can't be built is named and left out. Tiny, without the peers that are not Rust:
 # make bench-broker ARGS=--smoke
@@ -68,7 +75,7 @@ peers-record = go java python
 
 # All of them in their tiny size, so that they do not rot.
 bench-smoke:
-	cd bench && $(CARGO) test --locked --no-default-features --features broker,record,sdk
+	cd bench && $(CARGO) test --locked --no-default-features --features broker,readers,record,sdk
 
 clean:
 	$(CARGO) clean
