@@ -45,7 +45,7 @@ impl ValueType {
 
 /// One attribute on its way into a set.
 #[derive(Clone, Copy, Debug)]
-pub struct Attribute<'a> {
+pub(crate) struct Attribute<'a> {
     /// Its name.
     pub name: &'a str,
     /// Its value as text.

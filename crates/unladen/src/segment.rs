@@ -82,23 +82,26 @@ struct Waiting {
     series: OnceLock<Row>,
 }
 
+/// Cells one behind the other.
+type Cells = Box<[AtomicU64]>;
+
 /// Rows beside each other.
 pub(crate) struct Segment {
     family: Weak<Core>,
     pub(crate) shape: Shape,
     width: usize,
     heads: Box<[Head]>,
-    words: Box<[AtomicU64]>,
-    shared: OnceLock<Box<[AtomicU64]>>,
+    words: Cells,
+    shared: OnceLock<Cells>,
     /// For each row a cell for each of a few threads, by their numbers.
-    crowds: OnceLock<Box<[OnceLock<Box<[AtomicU64]>>]>>,
+    crowds: OnceLock<Box<[OnceLock<Cells>]>>,
     /// Words from one cell of a crowd to the next.
     stride: usize,
     exemplars: OnceLock<Exemplars>,
     waiting: Option<Waiting>,
 }
 
-fn zeros(count: usize) -> Box<[AtomicU64]> {
+fn zeros(count: usize) -> Cells {
     (0..count).map(|_| AtomicU64::new(0)).collect()
 }
 

@@ -164,7 +164,7 @@ impl Core {
 
     fn with_kept<'a>(&self, given: impl Given<'a>) -> Row {
         let hash = attributes::hash(given.clone());
-        if let Some((row, _)) = self.find(hash, given.clone()) {
+        if let Some((row, _)) = self.find(hash, &given) {
             return row;
         }
         self.with_set(&self.shared.sets.get(hash, given))
@@ -180,7 +180,7 @@ impl Core {
     }
 
     /// The live series with these attributes.
-    fn find<'a>(&self, hash: u64, given: impl Given<'a>) -> Option<(Row, Attributes)> {
+    fn find<'a>(&self, hash: u64, given: &impl Given<'a>) -> Option<(Row, Attributes)> {
         let table = self.table.read();
         let is_it = |set: &Attributes| set.is_set_of(hash, given.clone());
         let (at, row) = self.place(table.find(hash, self.rows_shift, is_it)?);
@@ -345,14 +345,14 @@ impl Core {
 
     #[inline(never)]
     fn use_uncached<'a>(&self, hash: u64, given: impl Given<'a>, write: &dyn Fn(&Row)) {
-        let (row, set) = match self.find(hash, given.clone()) {
+        let (row, set) = match self.find(hash, &given) {
             Some(found) => found,
             None if attributes::repeats(given.clone()) || !self.are_fitting(given.clone()) => {
                 return self.use_gathered(given, write);
             }
             None if self.is_full.load(Relaxed) => return write(&self.overflow()),
             None => {
-                let set = self.shared.sets.get(hash, given.clone());
+                let set = self.shared.sets.get(hash, given);
                 match self.find_room(&set) {
                     Some(row) => (row, set),
                     None => return write(&self.overflow()),

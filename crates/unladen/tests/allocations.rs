@@ -34,7 +34,7 @@ fn nothing_is_allocated_in_steady_state() {
     let registry = Registry::new();
     let counter = registry.counter(("requests_total", "Requests."), ["path", "code"]).unwrap();
     let gauge = registry.gauge(("open", "Open."), ["path"]).unwrap();
-    let histogram = registry.histogram(("age_seconds", ""), ["path"], &[0.1, 1.0, 10.0]).unwrap();
+    let histogram = registry.histogram(("age_seconds", ""), ["path"], [0.1, 1.0, 10.0]).unwrap();
     registry
         .observe(("seen", "Asked for."), Kind::Gauge, ["path"], |observer| {
             observer.record(["/"], 1.5);

@@ -23,7 +23,7 @@ fn writes_families_in_the_order_of_registration_and_series_in_that_of_arrival() 
     let requests = requests.unwrap();
     let open = registry.gauge(("connections", "Open now."), []).unwrap();
     let seconds = Spec::new("latency_seconds", "How long.").unit("seconds");
-    let latency = registry.histogram(seconds, ["path"], &[0.1, 1.0, f64::INFINITY]).unwrap();
+    let latency = registry.histogram(seconds, ["path"], [0.1, 1.0, f64::INFINITY]).unwrap();
     registry
         .observe(("queue_length", "Waiting."), Kind::Gauge, ["queue"], |observer| {
             observer.record(["a"], 3u64);
@@ -74,7 +74,7 @@ queue_length{queue="b\""} 0.5
 #[test]
 fn a_value_that_is_no_number_is_above_all_bounds() {
     let registry = Registry::new();
-    let family = registry.histogram(("a", ""), [], &[1.0]).unwrap();
+    let family = registry.histogram(("a", ""), [], [1.0]).unwrap();
     family.with([]).record(f64::NAN);
     assert!(text(&registry).contains("a_bucket{le=\"1\"} 0\na_bucket{le=\"+Inf\"} 1\na_sum NaN\n"));
 }
@@ -83,7 +83,7 @@ fn a_value_that_is_no_number_is_above_all_bounds() {
 fn refuses_what_could_not_be_scraped() {
     let registry = Registry::new();
     registry.counter(("taken_total", "The first."), ["a"]).unwrap();
-    registry.histogram(("waited", ""), [], &[1.0]).unwrap();
+    registry.histogram(("waited", ""), [], [1.0]).unwrap();
     let counter = |name| registry.counter((name, "x"), ["b"]).map(drop);
     let labels = |labels| registry.gauge(("g", ""), labels).map(drop);
     let histogram =
@@ -288,7 +288,7 @@ fn threads_lose_nothing() {
     let registry = Registry::new();
     let counter = registry.counter(("a_total", ""), ["x"]).unwrap();
     let gauge = registry.gauge(("b", ""), []).unwrap().with([]);
-    let histogram = registry.histogram(("c", ""), [], &[10.0, 100.0]).unwrap().with([]);
+    let histogram = registry.histogram(("c", ""), [], [10.0, 100.0]).unwrap().with([]);
     let counter = Arc::new(counter);
     std::thread::scope(|scope| {
         for _ in 0..4 {

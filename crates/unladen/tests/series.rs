@@ -109,7 +109,7 @@ fn many_threads_lose_nothing_and_make_a_crowd() {
     let counter = registry.counter(("a_total", ""), ["x"]).unwrap();
     let level = registry.up_down_counter(("b", ""), []).unwrap().with([]);
     let float = registry.float_counter(("c_total", ""), []).unwrap().with([]);
-    let explicit = registry.histogram(("d", ""), [], &[10.0, 100.0]).unwrap().with([]);
+    let explicit = registry.histogram(("d", ""), [], [10.0, 100.0]).unwrap().with([]);
     let native = registry.histogram(("e", ""), [], Buckets::native()).unwrap().with([]);
     let each = 50_000u32;
     std::thread::scope(|scope| {
@@ -243,7 +243,7 @@ fn views_change_what_others_registered() {
                 .keep(["code"])
                 .describe("New."),
         )
-        .view(View::of("*_seconds").buckets(&[1.0]).limit(1))
+        .view(View::of("*_seconds").buckets([1.0]).limit(1))
         .build();
     registry.counter(("dropped_total", ""), []).unwrap().with([]).increment();
     let web = registry.scope(Scope::new("web").with_version("2"));
@@ -251,7 +251,7 @@ fn views_change_what_others_registered() {
     requests.with(["/a", "200"]).add(1);
     requests.add(["/b", "200"], 2);
     requests.add(["/b", "500"], 4);
-    let seconds = registry.histogram(("a_seconds", ""), ["x"], &[5.0, 6.0]).unwrap();
+    let seconds = registry.histogram(("a_seconds", ""), ["x"], [5.0, 6.0]).unwrap();
     seconds.record(["1"], 0.5);
     seconds.record(["2"], 7.0);
     let scope = "otel_scope_name=\"web\",otel_scope_version=\"2\"";
@@ -318,7 +318,7 @@ fn infos_and_states_are_what_openmetrics_says() {
 fn exemplars_and_beginnings_are_told() {
     let registry = Registry::builder().created_lines(true).build();
     let counter = registry.counter(("a_total", ""), []).unwrap().with([]);
-    let histogram = registry.histogram(("b", ""), [], &[1.0]).unwrap().with([]);
+    let histogram = registry.histogram(("b", ""), [], [1.0]).unwrap().with([]);
     let trace = Trace { trace_id: [0xab; 16], span_id: [1; 8] };
     counter.add_traced(5, &trace);
     histogram.record(0.5);
@@ -411,7 +411,7 @@ fn a_full_family_expires_though_nobody_collects() {
 fn names_that_would_spoil_a_body_are_others() {
     let registry = Registry::new();
     let scoped = registry.scope(Scope::new("s").with("name", "t"));
-    let histogram = scoped.open_histogram(("h", ""), &[1.0]).unwrap();
+    let histogram = scoped.open_histogram(("h", ""), [1.0]).unwrap();
     let attributes =
         [("le", "1"), ("", "2"), ("__name__", "3"), ("otel_scope_name", "4"), ("a", "5")];
     histogram.with(&attributes).record(0.5);
@@ -458,8 +458,7 @@ fn families_that_come_while_a_body_is_written_are_for_the_next() {
 #[test]
 fn an_exemplar_does_not_make_chunks_small() {
     let registry = Registry::new();
-    let family =
-        registry.histogram(("a", ""), ["x"], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]).unwrap();
+    let family = registry.histogram(("a", ""), ["x"], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]).unwrap();
     for x in 0..2_000 {
         family.with([&x.to_string()]).record(1.5);
     }

@@ -125,11 +125,6 @@ impl Shape {
         cell::BUCKETS + usize::from(self.limit)
     }
 
-    /// The schema that a histogram starts with.
-    pub(crate) fn schema(&self) -> i8 {
-        self.schema
-    }
-
     /// By how many halvings the starting schema is below the finest.
     fn shift(&self) -> u32 {
         u32::from(FINEST.abs_diff(self.schema))

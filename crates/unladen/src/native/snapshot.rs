@@ -316,7 +316,8 @@ impl Snapshot {
         self.infinite
     }
 
-    /// Observations of NaN.
+    /// Observations that are no number.
+    #[cfg(test)]
     pub(crate) fn nan(&self) -> u64 {
         self.nan
     }
