@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use testkit::allocations::{Count, count_all_threads};
+use testkit::allocations::{Count, count};
 use unladen::process::Process;
 use unladen::reader::{Batch, Points, Reader, Temporalities, Temporality};
-use unladen::{Collector, FamilyWriter, Kind, Registry, StoredLabels};
+use unladen::{Collector, FamilyWriter, Kind, Registry, Scope, StoredLabels};
 use wire::exposition::writer::{Buckets, Extra, Family, LabelSet, Native, Summary, dense};
 
 #[global_allocator]
@@ -156,6 +156,38 @@ fn collectors_feed_readers() {
     });
 }
 
+/// Registers a family while it is asked, which then stands before it.
+struct Registers(Registry, AtomicU64);
+
+impl Collector for Registers {
+    fn collect(&self, out: &mut FamilyWriter<'_, '_>) {
+        let calls = self.1.fetch_add(1, Relaxed) + 1;
+        let name = format!("scope {calls}");
+        let family = self.0.scope(Scope::new(&name)).counter(("a_total", ""), []).unwrap();
+        family.with([]).add(calls);
+        out.counter("calls_total", "").sample(&[], calls);
+    }
+}
+
+#[test]
+fn what_is_registered_meanwhile_is_for_the_next_collection() {
+    let registry = Registry::new();
+    registry.counter(("a_total", ""), []).unwrap().with([]).add(100);
+    registry.collect(Registers(registry.clone(), AtomicU64::new(0)));
+    registry.gauge(("last", ""), []).unwrap().with([]).set(1.0);
+    let mut reader = Reader::new(&registry, Temporalities::CUMULATIVE);
+    for calls in 1..4 {
+        reader.collect(|batch| {
+            assert_eq!(numbers(batch, "calls_total"), [(String::new(), calls as f64)], "once");
+            let all = batch.metrics().filter(|metric| metric.name() == "a_total");
+            let scopes: Vec<_> = all.map(|metric| metric.scope().name().to_owned()).collect();
+            let expected: Vec<_> = (1..calls).map(|call| format!("scope {call}")).collect();
+            assert_eq!((scopes[0].as_str(), &scopes[1..]), ("", &*expected));
+            assert_eq!(numbers(batch, "last").len(), 1);
+        });
+    }
+}
+
 #[test]
 fn the_process_is_there_and_costs_nothing() {
     let registry = Registry::new();
@@ -172,7 +204,7 @@ fn the_process_is_there_and_costs_nothing() {
             reader.collect(|batch| assert!(batch.point_count() > 505));
         }
         let mut points = 0;
-        let during = count_all_threads(|| points = reader.collect(|batch| batch.point_count()));
+        let during = count(|| points = reader.collect(|batch| batch.point_count()));
         assert_eq!(during, Count::ZERO, "of {points} points");
         if cfg!(target_os = "linux") {
             reader.collect(|batch| {

@@ -174,11 +174,10 @@ impl Reader {
             last: None,
             place,
         };
-        let count = registry.sources(|sources| sources.all.len());
-        for index in 0..count {
-            if let Some(Known::Rows(rows)) = reader.source(index) {
-                let mut rows_scratch = rows::Scratch::default();
-                rows.skip_ended(&mut rows_scratch);
+        let all = registry.sources(|sources| sources.all.clone());
+        for (index, source) in all.iter().enumerate() {
+            if let Known::Rows(rows) = reader.source(index, source) {
+                rows.skip_ended(&mut rows::Scratch::default());
             }
         }
         reader
@@ -241,10 +240,11 @@ impl Reader {
         let times = &mut self.current.times;
         times.previous = if self.last.is_some() { times.now } else { 0 };
         times.now = now_ns.max(times.previous);
-        for index in 0.. {
-            if !self.read(index, &interval) {
-                break;
-            }
+        // What is registered meanwhile, maybe between others, is for the next collection.
+        let all = self.registry.sources(|sources| sources.all.clone());
+        for (index, source) in all.iter().enumerate() {
+            self.source(index, source);
+            self.read(index, &interval);
         }
         self.last = Some((started, (now_ns / 1_000_000) as i64));
         if let Some(place) = &self.place {
@@ -252,11 +252,8 @@ impl Reader {
         }
     }
 
-    /// Reads one source; says whether there is one.
-    fn read(&mut self, index: usize, interval: &Interval) -> bool {
-        if self.source(index).is_none() {
-            return false;
-        }
+    /// Reads one source that is known.
+    fn read(&mut self, index: usize, interval: &Interval) {
         let collected = match &mut self.sources[index] {
             Known::Rows(rows) => {
                 self.names.insert(&rows.core.described.name);
@@ -279,20 +276,18 @@ impl Reader {
             }
         };
         self.current.families.extend(collected);
-        true
     }
 
-    /// What is known of the registry's source at `index`. *Growth* for one that is new.
-    fn source(&mut self, index: usize) -> Option<&mut Known> {
-        let source = self.registry.sources(|sources| sources.all.get(index).cloned())?;
-        if self.sources.get(index).is_some_and(|known| known.is(&source)) {
-            self.hear_later(index, &source);
+    /// What is known of the source at `index` of the registry's list. *Growth* for one that is new.
+    fn source(&mut self, index: usize, source: &Source) -> &mut Known {
+        if self.sources.get(index).is_some_and(|known| known.is(source)) {
+            self.hear_later(index, source);
         } else {
             // Sources come and never go, some between others.
-            let known = self.know(&source);
+            let known = self.know(source);
             self.sources.insert(index, known);
         }
-        self.sources.get_mut(index)
+        &mut self.sources[index]
     }
 
     /// Takes over what was said about a family after it was registered.
