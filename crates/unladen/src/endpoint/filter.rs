@@ -10,7 +10,7 @@
 //!    conditions to be decided: then a series that is not wanted costs a hash and a comparison.
 
 use std::cell::RefCell;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hasher};
 
 use foldhash::fast::RandomState;
 use wire::exposition::name::Escaping;
@@ -184,7 +184,9 @@ impl Wanted for Filter {
     fn wants_series(&self, labels: LabelSet<'_>) -> bool {
         let State { open, kept, place, scratch, .. } = &mut *self.state.borrow_mut();
         let LabelSet::Stored(stored) = labels else { return self.verdict(labels, open, scratch) };
-        let hash = self.hasher.hash_one(stored.as_str()) & !1;
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write(stored.as_bytes());
+        let hash = hasher.finish() & !1;
         let at = *place;
         *place += 1;
         match kept.get(at) {
@@ -234,6 +236,8 @@ fn any_name(
 
 /// A label's name as it is, or with escapes.
 enum Name<'l> {
+    /// One that is never spelt otherwise.
+    Legacy(&'l str),
     Plain(&'l str),
     Escaped(Escaped<'l>),
 }
@@ -243,6 +247,7 @@ impl Name<'_> {
     #[inline]
     fn is(&self, asked: &str, escaping: Escaping, scratch: &mut String) -> bool {
         match self {
+            Name::Legacy(name) => *name == asked,
             Name::Plain(name) => *name == asked || is_spelt(name, asked, escaping, scratch),
             Name::Escaped(name) => match name.as_plain() {
                 Some(name) => name == asked || is_spelt(name, asked, escaping, scratch),
@@ -282,5 +287,12 @@ impl Text<'_> {
 }
 
 fn stored<'l>(labels: LabelsRef<'l>) -> impl Iterator<Item = (Name<'l>, Text<'l>)> {
-    labels.iter().map(|label| (Name::Escaped(label.name), Text::Escaped(label.value)))
+    let is_legacy = labels.is_legacy();
+    labels.iter().map(move |label| {
+        let name = match is_legacy {
+            true => Name::Legacy(label.name.raw()),
+            false => Name::Escaped(label.name),
+        };
+        (name, Text::Escaped(label.value))
+    })
 }
