@@ -7,9 +7,12 @@
 //! 3. One that panics leaves its column empty, is counted, and is asked again the next time.
 //! 4. One that is not back in time is left with its worker and is counted. Another worker goes on behind
 //!    it. Until it is back, no collection asks it again, and its family is absent.
+//! 5. A callback may scrape or collect its own registry: that asks no callback, or there would be no end.
+//!    Observable families are absent there.
 //!
 //! Rounds and workers are kept and used again, so that all this allocates nothing in the steady state.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,7 +21,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::described::Described;
+use crate::births::Births;
+use crate::described::{Described, Role};
 use crate::observed::{Column, OpenObserver};
 use crate::table::Shared;
 
@@ -31,6 +35,9 @@ pub(crate) struct Observable {
     pub(crate) since: u32,
     /// Not back in time, and not back yet.
     is_overdue: AtomicBool,
+    /// How many collections have asked it.
+    asked: AtomicU64,
+    births: Mutex<Births>,
     callbacks: parking_lot::RwLock<Vec<Callback>>,
 }
 
@@ -49,6 +56,8 @@ impl Observable {
             index,
             since,
             is_overdue: AtomicBool::new(false),
+            asked: AtomicU64::new(0),
+            births: Mutex::new(Births::new(since)),
             callbacks: parking_lot::RwLock::new(callback.into_iter().collect()),
         }
     }
@@ -59,14 +68,16 @@ impl Observable {
     }
 
     fn run(&self, column: &mut Column, shared: &Shared) {
+        let (number, asked) = (self.asked.fetch_add(1, Relaxed), shared.clock.now());
         column.begin();
         for index in 0.. {
             // Whoever adds a callback waits for none.
             let Some(callback) = self.callbacks.read().get(index).cloned() else { break };
-            let now = shared.clock.now();
-            callback(&mut OpenObserver::new(column, &self.described, &shared.sets, now));
+            callback(&mut OpenObserver::new(column, &self.described, &shared.sets));
         }
-        column.finish();
+        OpenObserver::new(column, &self.described, &shared.sets).finish();
+        let is_sum = self.described.role == Role::Counter;
+        self.births.lock().settle(column, is_sum, asked, number);
     }
 }
 
@@ -84,9 +95,10 @@ pub(crate) struct Round {
 }
 
 impl Round {
-    /// What was observed of the family; nothing if its callback panicked or did not come back.
+    /// What was observed of the family; nothing if its callback panicked, did not come back or was not
+    /// asked.
     pub(crate) fn column(&self, observable: &Observable) -> Option<&Column> {
-        self.columns.get(observable.index)?.as_ref().filter(|column| !column.is_spoilt())
+        self.columns.get(observable.index)?.as_ref().filter(|column| !column.is_absent())
     }
 
     /// The bytes on the heap, without those of the sets.
@@ -136,7 +148,8 @@ impl Callbacks {
     }
 
     /// Asks all callbacks; `round` has what they said. A callback is waited for as long as the registry's
-    /// patience. *Steady* once as many collections have run at the same time before.
+    /// patience. *Steady* once as many collections have run at the same time before. In a callback of the
+    /// same registry nobody is asked.
     pub(crate) fn run(
         &self,
         round: &mut Round,
@@ -149,10 +162,19 @@ impl Callbacks {
         for column in &mut round.columns {
             column.get_or_insert_default();
         }
+        if ASKED_BY.get() == self.identity() {
+            round.columns.iter_mut().flatten().for_each(Column::leave_out);
+            return;
+        }
         let mut from = 0;
         while from < observables.len() {
             from = self.run_from(from, round, observables, shared);
         }
+    }
+
+    /// What a worker knows its registry by.
+    fn identity(&self) -> usize {
+        Arc::as_ptr(&self.faults).addr()
     }
 
     /// Has a worker go on behind the callbacks before `from`; tells how far it got.
@@ -166,7 +188,7 @@ impl Callbacks {
         let known = self.idle.lock().pop();
         let Some(exchange) = known.or_else(start_worker) else {
             // Without a thread nobody can be asked: absent is better than old.
-            round.columns[from..].iter_mut().flatten().for_each(Column::clear);
+            round.columns[from..].iter_mut().flatten().for_each(Column::leave_out);
             self.faults.overdue.fetch_add(1, Relaxed);
             return observables.len();
         };
@@ -217,6 +239,11 @@ impl Drop for Callbacks {
     }
 }
 
+thread_local! {
+    /// The registry whose callbacks this thread runs; 0 for none.
+    static ASKED_BY: Cell<usize> = const { Cell::new(0) };
+}
+
 fn start_worker() -> Option<Arc<Exchange>> {
     let exchange = Arc::new(Exchange::default());
     let its_own = exchange.clone();
@@ -234,9 +261,11 @@ fn work(exchange: &Exchange) {
             exchange.changed.wait(&mut state);
             continue;
         };
+        // The task holds what the number stands for.
+        ASKED_BY.set(Arc::as_ptr(&task.faults).addr());
         for (index, observable) in task.observables.iter().enumerate().skip(task.from) {
             if observable.is_overdue.load(Relaxed) {
-                state.round.columns[index].get_or_insert_default().clear();
+                state.round.columns[index].get_or_insert_default().leave_out();
                 continue;
             }
             let Some(mut column) = state.round.columns[index].take() else { continue };

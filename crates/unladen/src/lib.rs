@@ -48,6 +48,7 @@
 
 pub mod allocator;
 mod attributes;
+mod births;
 mod callbacks;
 mod check;
 mod clock;

@@ -3,6 +3,13 @@
 //! A callback gives the same series in the same order nearly every time. So what it gives is compared
 //! with what stood at this place the last time, and only where that fails is anything looked up. A value
 //! that is given twice counts once, the last one; a series that is not given any more is gone.
+//!
+//! A family has a limit of series in a collection, however many others there were in the last:
+//!
+//! 1. What comes when as many were given goes into one series for all beyond the limit.
+//! 2. Until then everything has a place, what was there the last time and what was not.
+//! 3. At the end there may be too many, since what was there the last time came late. It keeps its place:
+//!    a sum that left it would be told twice. Of the others those that came last go into the one series.
 
 use hashbrown::HashTable;
 use wire::exposition::writer::{LabelSet, LabelsRef};
@@ -19,15 +26,19 @@ pub(crate) struct Column {
     values: Vec<u64>,
     /// Beside them: whether it was given this time.
     is_given: Vec<bool>,
-    /// When each was first given, in tenths of a second since the registry began.
+    /// When each began, in tenths of a second since the registry did.
     created: Vec<u32>,
+    /// The version of the family's births that it has.
+    pub(crate) settled: u64,
     /// Empty until something came out of order.
     by_set: HashTable<u32>,
     type_of: NumberType,
     next: usize,
     given: usize,
+    /// How many there were at the begin of the collection.
+    known: usize,
     overflow: Option<usize>,
-    is_spoilt: bool,
+    is_absent: bool,
 }
 
 /// What a word is of.
@@ -70,7 +81,8 @@ impl Column {
     pub(crate) fn begin(&mut self) {
         self.next = 0;
         self.given = 0;
-        self.is_spoilt = false;
+        self.known = self.sets.len();
+        self.is_absent = false;
         self.is_given.fill(false);
     }
 
@@ -79,9 +91,13 @@ impl Column {
         if self.given == self.sets.len() {
             return;
         }
+        let overflow = self.overflow.take();
         let mut to = 0;
         for from in 0..self.sets.len() {
             if self.is_given[from] {
+                if overflow == Some(from) {
+                    self.overflow = Some(to);
+                }
                 self.sets.swap(from, to);
                 self.values.swap(from, to);
                 self.created.swap(from, to);
@@ -93,23 +109,46 @@ impl Column {
         self.created.truncate(to);
         self.is_given.truncate(to);
         self.by_set.clear();
-        self.overflow = None;
-    }
-
-    /// Forgets everything, for a callback that gave up.
-    pub(crate) fn clear(&mut self) {
-        self.begin();
-        self.finish();
+        self.settled = 0;
     }
 
     /// Forgets everything, for a callback that panicked: that nothing was said is not that nothing is.
     pub(crate) fn spoil(&mut self) {
-        *self = Column { is_spoilt: true, ..Column::default() };
+        *self = Column { is_absent: true, ..Column::default() };
     }
 
-    /// Whether its callback panicked.
-    pub(crate) fn is_spoilt(&self) -> bool {
-        self.is_spoilt
+    /// Nobody was asked this time, which is not that nothing is.
+    pub(crate) fn leave_out(&mut self) {
+        self.is_absent = true;
+    }
+
+    /// Whether it says nothing, not even that nothing is.
+    pub(crate) fn is_absent(&self) -> bool {
+        self.is_absent
+    }
+
+    /// When each series began, in their order.
+    pub(crate) fn set_created(&mut self, created: impl Iterator<Item = u32>) {
+        self.created.clear();
+        self.created.extend(created);
+    }
+
+    /// What the series beyond the limit add up to, if there are any.
+    pub(crate) fn overflow_value(&self) -> Option<Number> {
+        Some(self.get(self.overflow?).value)
+    }
+
+    /// What is told of them.
+    pub(crate) fn set_overflow_value(&mut self, value: Number) {
+        if let Some(at) = self.overflow {
+            self.put(at, value);
+        }
+    }
+
+    /// How many series were given, the one for all beyond the limit not counted.
+    fn given_of_their_own(&self) -> usize {
+        let overflow = self.overflow.is_some_and(|at| self.is_given[at]);
+        self.given - usize::from(overflow)
     }
 
     /// The series that were given, each in its place for as long as it and those before it are.
@@ -192,13 +231,14 @@ impl Column {
     }
 
     /// A place for a new set. *Growth.*
-    fn push(&mut self, set: Attributes, now: u32) -> usize {
+    fn push(&mut self, set: Attributes) -> usize {
         let at = self.sets.len();
         let hash = set.hash();
         self.sets.push(set);
         self.values.push(0);
         self.is_given.push(false);
-        self.created.push(now);
+        self.created.push(0);
+        self.settled = 0;
         if self.by_set.len() == at {
             let sets = &self.sets;
             self.by_set.insert_unique(hash, at as u32, |&at| sets[at as usize].hash());
@@ -221,17 +261,11 @@ pub struct OpenObserver<'o> {
     column: &'o mut Column,
     described: &'o Described,
     sets: &'o Sets,
-    now: u32,
 }
 
 impl<'o> OpenObserver<'o> {
-    pub(crate) fn new(
-        column: &'o mut Column,
-        described: &'o Described,
-        sets: &'o Sets,
-        now: u32,
-    ) -> Self {
-        OpenObserver { column, described, sets, now }
+    pub(crate) fn new(column: &'o mut Column, described: &'o Described, sets: &'o Sets) -> Self {
+        OpenObserver { column, described, sets }
     }
 
     /// The value of the series with these attributes now. *Steady* for what came at this place the last
@@ -350,9 +384,8 @@ impl<'o> OpenObserver<'o> {
         if let Some(at) = self.column.find(hash, is_it) {
             return self.put_known(at, value);
         }
-        let known = self.column.len() - usize::from(self.column.overflow.is_some());
-        if known < self.described.limit {
-            let at = self.column.push(set(), self.now);
+        if self.column.given_of_their_own() < self.described.limit {
+            let at = self.column.push(set());
             self.put_known(at, value);
         } else {
             self.overflow(value);
@@ -370,6 +403,30 @@ impl<'o> OpenObserver<'o> {
         column.put(at, value);
     }
 
+    /// All is given: new series that came before ones with a place, and have none now, go beyond the limit.
+    pub(crate) fn finish(mut self) {
+        let mut beyond = self.column.given_of_their_own().saturating_sub(self.described.limit);
+        for at in (self.column.known..self.column.len()).rev() {
+            if beyond == 0 {
+                break;
+            }
+            if self.column.overflow == Some(at) || !self.column.is_given[at] {
+                continue;
+            }
+            beyond -= 1;
+            let value = self.column.get(at).value;
+            self.column.is_given[at] = false;
+            self.column.given -= 1;
+            let overflow = self.column.overflow;
+            let has_level = self.described.role == Role::Gauge
+                && overflow.is_some_and(|at| self.column.is_given[at]);
+            if !has_level {
+                self.overflow(value);
+            }
+        }
+        self.column.finish();
+    }
+
     fn is_filtered(&self) -> bool {
         self.described.keep.is_some()
     }
@@ -383,7 +440,7 @@ impl<'o> OpenObserver<'o> {
             None => {
                 let given = [OVERFLOW].into_iter().map(Attribute::from);
                 let set = self.sets.get(attributes::hash(given.clone()), given);
-                let at = column.push(set, self.now);
+                let at = column.push(set);
                 column.overflow = Some(at);
                 at
             }
@@ -397,7 +454,8 @@ impl<'o> OpenObserver<'o> {
     }
 }
 
-fn sum(one: Number, other: Number) -> Number {
+/// Both together, in their type if they have the same.
+pub(crate) fn sum(one: Number, other: Number) -> Number {
     match (one, other) {
         (Number::Unsigned(a), Number::Unsigned(b)) => Number::Unsigned(a.wrapping_add(b)),
         (Number::Signed(a), Number::Signed(b)) => Number::Signed(a.wrapping_add(b)),

@@ -88,8 +88,7 @@ impl Gathered {
     fn put(&mut self, labels: LabelSet<'_>, value: Number, times: [Option<i64>; 2]) {
         let Some(known) = self.open.and_then(|open| self.families.get_mut(open)) else { return };
         let Known { column, described, .. } = known;
-        let now = self.shared.clock.now();
-        OpenObserver::new(column, described, &self.shared.sets, now).observe_labels(value, labels);
+        OpenObserver::new(column, described, &self.shared.sets).observe_labels(value, labels);
         if times != [None, None] || !known.own_times.is_empty() {
             known.keep_times(times);
         }
