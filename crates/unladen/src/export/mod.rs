@@ -13,6 +13,46 @@
 //! is checked by the compiler; in the immutable mode they are a snapshot that the exporter may keep, or
 //! hand to another thread.
 //!
+//! ```
+//! # use std::sync::Arc;
+//! # use unladen::export::{Data, Error, Exporter, MemoryMode};
+//! # use unladen::reader::Snapshot;
+//! struct Keeps(Vec<Arc<Snapshot>>);
+//!
+//! impl Exporter for Keeps {
+//!     fn name(&self) -> &'static str {
+//!         "keeps"
+//!     }
+//!     fn memory_mode(&self) -> MemoryMode {
+//!         MemoryMode::Immutable
+//!     }
+//!     fn export(&mut self, data: Data<'_>) -> Result<(), Error> {
+//!         if let Data::Shared(snapshot) = data {
+//!             self.0.push(snapshot);
+//!         }
+//!         Ok(())
+//!     }
+//! }
+//! ```
+//! The same with what is leased does not compile:
+//!
+//! ```compile_fail
+//! # use unladen::export::{Data, Error, Exporter};
+//! # use unladen::reader::Batch;
+//! struct Keeps(Vec<Batch<'static>>);
+//!
+//! impl Exporter for Keeps {
+//!     fn name(&self) -> &'static str {
+//!         "keeps"
+//!     }
+//!     fn export(&mut self, data: Data<'_>) -> Result<(), Error> {
+//!         if let Data::Leased(batch) = data {
+//!             self.0.push(batch);
+//!         }
+//!         Ok(())
+//!     }
+//! }
+//! ```
 //! Nothing cumulative is lost by an export that fails: the next one tells all of it. Differences are told
 //! once, so an exporter that wants them keeps what it could not send.
 
