@@ -21,6 +21,8 @@ pub(super) struct Asked {
     pub(super) meta: Arc<Meta>,
     /// When it was registered, in tenths of a second since the registry began.
     since: u32,
+    /// When the reader last got something of it, the same and in nanoseconds since 1970.
+    told: Option<(u32, u64)>,
     keys: Arc<Keys>,
     /// What each was the last time, where that is needed.
     last: Vec<u64>,
@@ -33,6 +35,7 @@ impl Asked {
         Asked {
             meta: Arc::new(meta),
             since,
+            told: None,
             keys: Arc::default(),
             last: Vec::new(),
             number_type: NumberType::default(),
@@ -49,8 +52,8 @@ impl Asked {
     }
 
     /// Since when a series is counted that was not there the last time.
-    fn start(&self, interval: &Interval) -> u32 {
-        interval.previous.map_or(self.since, |previous| previous.max(self.since))
+    fn start(&self) -> u32 {
+        self.told.map_or(self.since, |(told, _)| told.max(self.since))
     }
 
     /// Takes over what was said. *Steady* for the same series as the last time.
@@ -60,7 +63,7 @@ impl Asked {
         own_times: &[(u64, u64)],
         interval: &Interval,
     ) -> Option<Collected> {
-        self.follow(column, interval);
+        self.follow(column);
         let mut columns = Columns::take(&mut self.shared);
         columns.own_times.extend_from_slice(own_times);
         let (number_type, words) = column.words();
@@ -69,20 +72,20 @@ impl Asked {
         columns.words.reserve_exact(words.len());
         match (self.is_delta(), self.is_monotonic()) {
             (true, is_monotonic) => {
-                let of_last = words.iter().zip(&mut self.last).map(|(&now, last)| {
-                    let last = std::mem::replace(last, now);
-                    difference(number_type, is_monotonic, now, last)
-                });
+                let of_last = words
+                    .iter()
+                    .zip(&mut self.last)
+                    .map(|(&now, last)| difference(number_type, is_monotonic, now, last));
                 columns.words.extend(of_last);
             }
             (false, true) => {
                 columns.words.extend_from_slice(words);
-                self.start_those_that_fell(words, interval);
+                self.start_those_that_fell(words);
             }
             (false, false) => columns.words.extend_from_slice(words),
         }
         columns.give(&mut self.shared);
-        self.collected()
+        self.collected(interval)
     }
 
     /// The same for what is no number: `fill` makes a record of each word.
@@ -93,32 +96,34 @@ impl Asked {
         interval: &Interval,
         fill: impl FnOnce(&[u64], &mut Columns),
     ) -> Option<Collected> {
-        self.follow(column, interval);
+        self.follow(column);
         let mut columns = Columns::take(&mut self.shared);
         columns.own_times.extend_from_slice(own_times);
         let (_, words) = column.words();
         columns.count = words.len();
         fill(words, &mut columns);
         columns.give(&mut self.shared);
-        self.collected()
+        self.collected(interval)
     }
 
-    fn collected(&self) -> Option<Collected> {
+    fn collected(&mut self, interval: &Interval) -> Option<Collected> {
+        let told = self.told.replace((interval.started, interval.now));
         (self.shared.count > 0).then(|| Collected {
             meta: self.meta.clone(),
             keys: self.keys.clone(),
             columns: self.shared.clone(),
+            previous: Some(told.map_or(0, |(_, now)| now)),
         })
     }
 
     /// Has the keys and what is known of each in the column's order.
-    fn follow(&mut self, column: &Column, interval: &Interval) {
+    fn follow(&mut self, column: &Column) {
         let sets = column.sets();
         let known = &self.keys.sets;
         let is_same =
             known.len() == sets.len() && known.iter().zip(sets).all(|(one, other)| one.is(other));
         if !is_same {
-            self.rearrange(sets, interval);
+            self.rearrange(sets);
         }
         let (number_type, _) = column.words();
         if number_type != self.number_type {
@@ -134,9 +139,9 @@ impl Asked {
     }
 
     #[cold]
-    fn rearrange(&mut self, sets: &[Attributes], interval: &Interval) {
+    fn rearrange(&mut self, sets: &[Attributes]) {
         let has_last = self.is_delta() || self.is_monotonic();
-        let start = self.start(interval);
+        let start = self.start();
         let is_longer = self.keys.sets.iter().zip(sets).all(|(one, other)| one.is(other))
             && sets.len() > self.keys.sets.len();
         let keys = Arc::make_mut(&mut self.keys);
@@ -174,7 +179,7 @@ impl Asked {
     }
 
     /// A sum that is less than it was began again since the last collection.
-    fn start_those_that_fell(&mut self, words: &[u64], interval: &Interval) {
+    fn start_those_that_fell(&mut self, words: &[u64]) {
         let is_less = |now: u64, last: u64| match self.number_type {
             NumberType::Unsigned => now < last,
             NumberType::Signed => now.cast_signed() < last.cast_signed(),
@@ -182,7 +187,7 @@ impl Asked {
         };
         let any = words.iter().zip(&self.last).any(|(&now, &last)| is_less(now, last));
         if any {
-            let start = self.start(interval);
+            let start = self.start();
             let keys = Arc::make_mut(&mut self.keys);
             let fell = words.iter().zip(&self.last).zip(&mut keys.started);
             for ((&now, &last), started) in fell {

@@ -229,7 +229,7 @@ pub struct HistogramPoint<'b> {
     pub bounds: Bounds<'b>,
     /// How many observations each bucket has, one more than there are bounds.
     pub counts: &'b [u64],
-    /// The sum of all observations.
+    /// The sum of all observations; not finite once one of them was not.
     pub sum: f64,
 }
 

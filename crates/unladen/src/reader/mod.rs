@@ -48,10 +48,13 @@
 //! # What is told
 //! - Since when: a series with a handle since it began, one that is asked for since the collection before
 //!   the one that first had it (in the first, since its family was registered). Differences are since the
-//!   reader's last collection, if the series is not younger.
+//!   reader's last collection, if the series is not younger, or since the last that had the family, where
+//!   a callback panicked or did not come back.
 //! - A series that is idle for too long or removed is told no more; as differences, what was added until
 //!   then is told once. When its attributes come again it is a new series. A sum that is asked for and
 //!   fell began again.
+//! - A sum that is no number or infinite has no difference: the next one counts from the last that was
+//!   finite. Such an observation leaves a histogram with explicit bounds without a sum.
 //! - Differences of handles are left out where nothing was added. Levels are always told, and so is
 //!   whatever callbacks say.
 //! - Exemplars are those since the reader's last collection; one of the very millisecond of a collection
@@ -69,6 +72,7 @@ mod snapshot;
 mod temporality;
 
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -101,24 +105,29 @@ use snapshot::{Form, Meta, Times};
 /// What a collection is the end of.
 #[derive(Clone, Copy, Default)]
 struct Interval {
-    /// When the last one began, in tenths of a second since the registry did.
-    previous: Option<u32>,
-    /// The same in milliseconds since 1970.
+    /// When the last one began, in milliseconds since 1970.
     previous_ms: i64,
-    /// When this one began. Series that are younger are left for the next.
+    /// When this one began, in tenths of a second since the registry did. Series that are younger are
+    /// left for the next.
     started: u32,
+    /// The same in nanoseconds since 1970.
+    now: u64,
 }
 
 /// Collects everything that a registry measures, when it is asked.
 pub struct Reader {
     registry: Registry,
     temporalities: Temporalities,
+    /// The registry's sources in the last collection.
+    all: Arc<Vec<Source>>,
+    /// Beside them: what is known of each.
     sources: Vec<Known>,
     current: Snapshot,
     round: Round,
     scratch: rows::Scratch,
     names: Names,
-    last: Option<(u32, i64)>,
+    /// When it last collected, in milliseconds since 1970.
+    last_ms: Option<i64>,
     place: Option<Place>,
 }
 
@@ -166,18 +175,19 @@ impl Reader {
         let mut reader = Reader {
             registry: registry.clone(),
             temporalities,
+            all: Arc::default(),
             sources: Vec::new(),
             current,
             round: Round::default(),
             scratch: rows::Scratch::default(),
             names: Names::default(),
-            last: None,
+            last_ms: None,
             place,
         };
-        let all = registry.sources(|sources| sources.all.clone());
-        for (index, source) in all.iter().enumerate() {
-            if let Known::Rows(rows) = reader.source(index, source) {
-                rows.skip_ended(&mut rows::Scratch::default());
+        reader.follow();
+        for known in &mut reader.sources {
+            if let Known::Rows(rows) = known {
+                rows.skip_ended(&mut reader.scratch);
             }
         }
         reader
@@ -230,30 +240,26 @@ impl Reader {
         let started = self.registry.shared().clock.begin_collection();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now_ns = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
-        let interval = Interval {
-            previous: self.last.map(|(tenths, _)| tenths),
-            previous_ms: self.last.map_or(0, |(_, ms)| ms),
-            started,
-        };
+        let times = &mut self.current.times;
+        times.previous = if self.last_ms.is_some() { times.now } else { 0 };
+        times.now = now_ns.max(times.previous);
+        let interval = Interval { previous_ms: self.last_ms.unwrap_or(0), started, now: times.now };
+        self.follow();
+        // Asked after the sources were taken, so that every one of them is asked.
         self.registry.observe_all(&mut self.round);
         self.names.clear();
-        let times = &mut self.current.times;
-        times.previous = if self.last.is_some() { times.now } else { 0 };
-        times.now = now_ns.max(times.previous);
-        // What is registered meanwhile, maybe between others, is for the next collection.
-        let all = self.registry.sources(|sources| sources.all.clone());
-        for (index, source) in all.iter().enumerate() {
-            self.source(index, source);
+        for index in 0..self.sources.len() {
             self.read(index, &interval);
         }
-        self.last = Some((started, (now_ns / 1_000_000) as i64));
+        self.last_ms = Some((now_ns / 1_000_000) as i64);
         if let Some(place) = &self.place {
             place.advance(started);
         }
     }
 
-    /// Reads one source that is known.
+    /// Reads one source.
     fn read(&mut self, index: usize, interval: &Interval) {
+        self.hear_later(index);
         let collected = match &mut self.sources[index] {
             Known::Rows(rows) => {
                 self.names.insert(&rows.core.described.name);
@@ -278,21 +284,28 @@ impl Reader {
         self.current.families.extend(collected);
     }
 
-    /// What is known of the source at `index` of the registry's list. *Growth* for one that is new.
-    fn source(&mut self, index: usize, source: &Source) -> &mut Known {
-        if self.sources.get(index).is_some_and(|known| known.is(source)) {
-            self.hear_later(index, source);
-        } else {
-            // Sources come and never go, some between others.
-            let known = self.know(source);
-            self.sources.insert(index, known);
+    /// Takes the registry's sources as they are now. What is known of one goes with it, wherever it is.
+    /// *Growth* for new ones.
+    fn follow(&mut self) {
+        let all = self.registry.sources(|sources| sources.all.clone());
+        if Arc::ptr_eq(&all, &self.all) {
+            return;
         }
-        &mut self.sources[index]
+        let mut before = VecDeque::from(std::mem::take(&mut self.sources));
+        self.sources.reserve_exact(all.len());
+        for source in &*all {
+            // Mostly the first that is left, since all keep their order.
+            let known = before.iter().position(|known| known.is(source));
+            let known = known.and_then(|at| before.remove(at));
+            let known = known.unwrap_or_else(|| self.know(source));
+            self.sources.push(known);
+        }
+        self.all = all;
     }
 
     /// Takes over what was said about a family after it was registered.
-    fn hear_later(&mut self, index: usize, source: &Source) {
-        let Some(described) = source.described() else { return };
+    fn hear_later(&mut self, index: usize) {
+        let Some(described) = self.all[index].described() else { return };
         let meta = match &mut self.sources[index] {
             Known::Rows(rows) => &mut rows.meta,
             Known::Asked(_, asked) => &mut asked.meta,

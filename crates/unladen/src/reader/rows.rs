@@ -122,14 +122,24 @@ impl Ended {
     }
 }
 
-/// By how much a number is more than it was; all of it if it began again.
+/// By how much a number is more than it was last, which it is from now on; all of it if it began again.
+/// One that is not finite is no more, and the last stays.
 #[inline]
-pub(super) fn difference(number_type: NumberType, is_monotonic: bool, now: u64, last: u64) -> u64 {
+pub(super) fn difference(
+    number_type: NumberType,
+    is_monotonic: bool,
+    now: u64,
+    last: &mut u64,
+) -> u64 {
     if number_type == NumberType::Float {
-        let more = f64::from_bits(now) - f64::from_bits(last);
+        let value = f64::from_bits(now);
+        if !value.is_finite() {
+            return 0.0f64.to_bits();
+        }
+        let more = value - f64::from_bits(std::mem::replace(last, now));
         return if is_monotonic && more < 0.0 { now } else { more.to_bits() };
     }
-    let more = now.wrapping_sub(last);
+    let more = now.wrapping_sub(std::mem::replace(last, now));
     if is_monotonic && more.cast_signed() < 0 { now } else { more }
 }
 
@@ -151,10 +161,10 @@ impl NumberType {
         }
     }
 
-    fn negated(self, word: u64) -> u64 {
+    fn less(self, word: u64, other: u64) -> u64 {
         match self {
-            NumberType::Float => (-f64::from_bits(word)).to_bits(),
-            _ => word.wrapping_neg(),
+            NumberType::Float => (f64::from_bits(word) - f64::from_bits(other)).to_bits(),
+            _ => word.wrapping_sub(other),
         }
     }
 }
@@ -182,6 +192,7 @@ impl Rows {
     /// Takes what ended before the reader began as told.
     pub(super) fn skip_ended(&mut self, scratch: &mut Scratch) {
         if self.is_delta() {
+            scratch.ended.clear();
             let all = Interval { started: u32::MAX, ..Interval::default() };
             self.read_ended(&all, scratch);
         }
@@ -193,6 +204,12 @@ impl Rows {
         interval: &Interval,
         scratch: &mut Scratch,
     ) -> Option<Collected> {
+        self.begin_collection(interval, scratch);
+        self.collect_series(interval, scratch)
+    }
+
+    /// The first pass.
+    fn begin_collection(&mut self, interval: &Interval, scratch: &mut Scratch) {
         self.columns = Columns::take(&mut self.shared);
         self.columns.number_type = self.number_type;
         if !self.is_delta() {
@@ -206,6 +223,10 @@ impl Rows {
         if self.is_delta() {
             self.read_ended(interval, scratch);
         }
+    }
+
+    /// The second.
+    fn collect_series(&mut self, interval: &Interval, scratch: &mut Scratch) -> Option<Collected> {
         self.each_segment(|rows, segment, sets, base| {
             for (row, set) in sets.iter().enumerate() {
                 let created = segment.created(row);
@@ -236,6 +257,7 @@ impl Rows {
             meta: self.meta.clone(),
             keys: self.keys.clone(),
             columns: self.shared.clone(),
+            previous: None,
         })
     }
 
@@ -284,7 +306,7 @@ impl Rows {
     }
 
     /// Makes sure that the row is known as the series that it is; tells which of those that ended had the
-    /// same set.
+    /// same set: another, or this one, which a handle brought back since.
     #[inline]
     fn meet(
         &mut self,
@@ -293,21 +315,24 @@ impl Rows {
         created: u32,
         scratch: &mut Scratch,
     ) -> Option<usize> {
-        if self.is_known(place, set, created) {
+        if !self.is_known(place, set, created) {
+            self.begin(place, set, created);
+        } else if scratch.ended.by_set.is_empty() {
             return None;
         }
-        self.begin(place, set, created);
         let from = scratch.ended.take(set, &self.keys)?;
-        // It counts on from where the other stood.
+        // It counts on from where that stood.
         let before = scratch.ended.places[from].0 as usize;
-        let keys = Arc::make_mut(&mut self.keys);
-        keys.started[place] = keys.started[before];
+        if before != place {
+            let keys = Arc::make_mut(&mut self.keys);
+            keys.started[place] = keys.started[before];
+        }
         let width = self.core.shape.width();
         let left = scratch.ended.words.get(from * width..(from + 1) * width).unwrap_or_default();
         let last = self.last.get_mut(place * width..(place + 1) * width).unwrap_or_default();
         // So that what the other had left is part of the difference.
         for (at, (last, left)) in last.iter_mut().zip(left).enumerate() {
-            *last = word_type(&self.core.shape, at).negated(*left);
+            *last = word_type(&self.core.shape, at).less(*last, *left);
         }
         Some(from)
     }
@@ -376,11 +401,10 @@ impl Rows {
                 let (_, now) = NumberType::of(shape::number(segment, row));
                 let last = &mut self.last[place];
                 let is_monotonic = matches!(self.meta.form, Form::Sum { is_monotonic: true });
+                let before = *last;
                 totals.clear();
-                totals.push(difference(self.number_type, is_monotonic, now, *last));
-                let is_more = now != *last;
-                *last = now;
-                is_more
+                totals.push(difference(self.number_type, is_monotonic, now, last));
+                *last != before
             }
         }
     }
@@ -400,10 +424,14 @@ impl Rows {
             if let Shape::Unsigned | Shape::Signed | Shape::Float = segment.shape {
                 // The most frequent by far: straight into the column.
                 let (_, now) = NumberType::of(shape::number(segment, row));
-                let last = std::mem::replace(&mut self.last[place], now);
-                if now != last {
-                    let is_monotonic = matches!(self.meta.form, Form::Sum { is_monotonic: true });
-                    let more = difference(self.number_type, is_monotonic, now, last);
+                let last = &mut self.last[place];
+                let before = *last;
+                if now == before {
+                    return;
+                }
+                let is_monotonic = matches!(self.meta.form, Form::Sum { is_monotonic: true });
+                let more = difference(self.number_type, is_monotonic, now, last);
+                if *last != before {
                     self.columns.words.push(more);
                     self.columns.places.push(place as u32);
                     self.exemplars(segment, row, interval);
@@ -503,8 +531,7 @@ fn more_in_buckets(totals: &mut [u64], last: &mut [u64]) -> bool {
         return false;
     }
     for (count, last) in counts.iter_mut().zip(last_counts) {
-        let more = difference(NumberType::Unsigned, true, *count, *last);
-        *last = std::mem::replace(count, more);
+        *count = difference(NumberType::Unsigned, true, *count, last);
     }
     let more = f64::from_bits(*sum) - f64::from_bits(*last_sum);
     *last_sum = std::mem::replace(sum, more.to_bits());
@@ -530,5 +557,97 @@ impl Columns {
         self.words.extend_from_slice(positive.counts());
         self.words.extend_from_slice(negative.counts());
         self.begins.push(self.words.len());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reader::{Known, Points, Reader, Temporalities};
+    use crate::{Buckets, Registry};
+
+    /// Has something done between the two passes of a collection, and tells how many points each family
+    /// has and what they count.
+    fn collect_around(reader: &mut Reader, between: impl FnOnce()) -> Vec<Vec<u64>> {
+        reader.current.families.clear();
+        reader.follow();
+        let started = reader.registry.shared().clock.begin_collection();
+        let interval = Interval { started, now: 1, ..Interval::default() };
+        let mut scratches: Vec<Scratch> = Vec::new();
+        for known in &mut reader.sources {
+            let Known::Rows(rows) = known else { continue };
+            let mut scratch = Scratch::default();
+            rows.begin_collection(&interval, &mut scratch);
+            scratches.push(scratch);
+        }
+        between();
+        for (known, scratch) in reader.sources.iter_mut().zip(&mut scratches) {
+            let Known::Rows(rows) = known else { continue };
+            reader.current.families.extend(rows.collect_series(&interval, scratch));
+        }
+        if let Some(place) = &reader.place {
+            place.advance(started);
+        }
+        let batch = reader.current.batch();
+        let counts = batch.metrics().map(|metric| match metric.points() {
+            Points::Sum { points, .. } => points.map(|point| point.value.as_f64() as u64).collect(),
+            Points::Histogram(points) => points.map(|point| point.count()).collect(),
+            Points::ExponentialHistogram(points) => points.map(|point| point.count()).collect(),
+            _ => Vec::new(),
+        });
+        counts.collect()
+    }
+
+    #[test]
+    fn a_series_that_comes_back_between_the_passes_is_told_once() {
+        let registry = Registry::new();
+        let counter = registry.counter(("a_total", ""), ["x"]).unwrap();
+        let float = registry.float_counter(("b_total", ""), ["x"]).unwrap();
+        let explicit = registry.histogram(("c", ""), ["x"], &[1.0]).unwrap();
+        let native = registry.histogram(("d", ""), ["x"], Buckets::native()).unwrap();
+        let held =
+            (counter.with(["1"]), float.with(["1"]), explicit.with(["1"]), native.with(["1"]));
+        let mut reader = Reader::new(&registry, Temporalities::DELTA);
+        let record = |times: u64| {
+            held.0.add(times);
+            held.1.add(times as f64);
+            for _ in 0..times {
+                held.2.record(0.5);
+                held.3.record(0.5);
+            }
+        };
+        let remove = || {
+            assert!(counter.remove(["1"]) && float.remove(["1"]));
+            assert!(explicit.remove(["1"]) && native.remove(["1"]));
+        };
+        record(5);
+        assert_eq!(collect_around(&mut reader, || ()), vec![vec![5]; 4]);
+        record(2);
+        remove();
+        assert_eq!(collect_around(&mut reader, || record(3)), vec![vec![5]; 4], "2 and 3");
+        assert_eq!(collect_around(&mut reader, || ()), Vec::<Vec<u64>>::new());
+        record(1);
+        assert_eq!(collect_around(&mut reader, remove), Vec::<Vec<u64>>::new(), "ended meanwhile");
+        assert_eq!(collect_around(&mut reader, || ()), vec![vec![1]; 4]);
+    }
+
+    #[test]
+    fn what_ended_is_told_under_its_own_name_though_others_come() {
+        let registry = Registry::new();
+        let counter = registry.counter(("a_total", ""), ["x"]).unwrap();
+        let mut reader = Reader::new(&registry, Temporalities::DELTA);
+        counter.with(["old"]).add(2);
+        counter.remove(["old"]);
+        let news = || {
+            for x in 0..2_000 {
+                let x = x.to_string();
+                counter.with([&x]).add(1);
+                counter.remove([&x]);
+            }
+        };
+        assert_eq!(collect_around(&mut reader, news), [[2]]);
+        let whose = reader.current.batch().metrics().next().unwrap();
+        let whose: Vec<_> = whose.attributes().map(|set| set.labels().as_str()).collect();
+        assert_eq!(whose, ["x=\"old\""]);
     }
 }

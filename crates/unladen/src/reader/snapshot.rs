@@ -87,6 +87,8 @@ pub(super) struct Collected {
     pub(super) meta: Arc<Meta>,
     pub(super) keys: Arc<Keys>,
     pub(super) columns: Arc<Columns>,
+    /// What differences are since, in nanoseconds since 1970, where that is not the last collection.
+    pub(super) previous: Option<u64>,
 }
 
 /// Whose the points are. Shared by snapshots until it changes.
@@ -188,7 +190,7 @@ impl Collected {
     pub(super) fn interval(&self, point: usize, times: &Times) -> (u64, u64) {
         let started = times.of(self.keys.started[self.place(point)]);
         let start = match self.meta.temporality {
-            Some(Temporality::Delta) => started.max(times.previous),
+            Some(Temporality::Delta) => started.max(self.previous.unwrap_or(times.previous)),
             _ => started,
         };
         match self.columns.own_times.get(point) {

@@ -201,7 +201,8 @@ fn histogram<'a>(
         start_time_unix_nano: head.start_unix_nano,
         time_unix_nano: head.time_unix_nano,
         count: counts.iter().sum(),
-        sum: Some(sum),
+        // One that an observation made infinite or no number is none.
+        sum: sum.is_finite().then_some(sum),
         min: None,
         max: None,
         exemplars: examples(&head),
