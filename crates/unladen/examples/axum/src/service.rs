@@ -30,7 +30,7 @@ impl Requests {
             age: registry.histogram(
                 age.unit("seconds"),
                 ["method", "route"],
-                &[0.001, 0.005, 0.025, 0.1, 0.5, 2.5],
+                [0.001, 0.005, 0.025, 0.1, 0.5, 2.5],
             )?,
             open: open.with([]),
         })
