@@ -5,6 +5,7 @@ mod opentelemetry_sdk;
 mod prometheus;
 mod prometheus_client;
 mod unladen;
+mod unladen_doors;
 
 use bench::Failure;
 
@@ -13,9 +14,11 @@ use crate::case::Built;
 type Build = fn() -> Result<Built, Failure>;
 
 /// All engines, in the order of the table.
-pub static ENGINES: [(&str, Build); 6] = [
+pub static ENGINES: [(&str, Build); 8] = [
     ("unladen", unladen::build),
     ("unladen-declared", unladen::build_declared),
+    ("unladen-opentelemetry", unladen_doors::build_opentelemetry),
+    ("unladen-metrics", unladen_doors::build_metrics),
     ("opentelemetry_sdk", opentelemetry_sdk::build),
     ("prometheus", prometheus::build),
     ("prometheus-client", prometheus_client::build),

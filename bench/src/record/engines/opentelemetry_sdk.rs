@@ -9,7 +9,7 @@ use ::opentelemetry_sdk::metrics::{
 use bench::Failure;
 use bench::otel_reader::Reader;
 use opentelemetry::KeyValue;
-use opentelemetry::metrics::MeterProvider;
+use opentelemetry::metrics::{Meter, MeterProvider};
 
 use crate::case::{ATTRIBUTES, BOUNDS, Built, NATIVE_BUCKETS, value};
 
@@ -35,21 +35,24 @@ pub fn build() -> Result<Built, Failure> {
     let provider =
         SdkMeterProvider::builder().with_reader(reader.clone()).with_view(native).build();
     let meter = provider.meter("bench");
+    Ok(instrumented(&meter, move || {
+        // The provider is kept alive until here, because instruments end with it.
+        let _ = &provider;
+        recorded(&reader)
+    }))
+}
+
+/// The cases of a program that uses OpenTelemetry's API, whoever provides the meter.
+pub fn instrumented(meter: &Meter, recorded: impl Fn() -> u64 + 'static) -> Built {
     let counter = meter.u64_counter("requests").build();
     let histogram = meter.f64_histogram("latency").with_boundaries(BOUNDS.to_vec()).build();
     let native = meter.f64_histogram("native").build();
 
-    let mut built = Built::new(move || {
-        // The provider is kept alive until here, because instruments end with it.
-        let _ = &provider;
-        recorded(&reader)
-    });
+    let mut built = Built::new(recorded);
     let bound = counter.bind(&attributes());
     built.contended(["bound", "contended2"], move |_| bound.add(1));
     let unbound = counter.clone();
-    built.contended(["unbound3", "contended2_unbound3"], move |_| {
-        unbound.add(1, &attributes());
-    });
+    built.contended(["unbound3", "contended2_unbound3"], move |_| unbound.add(1, &attributes()));
     built.case("reordered3", move |_| {
         let [method, route, status] = attributes();
         counter.add(1, &[status, route, method]);
@@ -59,7 +62,7 @@ pub fn build() -> Result<Built, Failure> {
     built.case("histogram_unbound3", move |n| histogram.record(value(n), &attributes()));
     let bound = native.bind(&attributes());
     built.case("histogram_native", move |n| bound.record(value(n)));
-    Ok(built)
+    built
 }
 
 fn recorded(reader: &Reader) -> u64 {

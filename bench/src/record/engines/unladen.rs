@@ -18,7 +18,7 @@ fn values() -> [&'static str; 3] {
 }
 
 /// As prometheus-client's: schema 8 at first, at most so many buckets.
-fn native() -> Buckets {
+pub fn native() -> Buckets {
     Buckets::native_with(8, 2f64.powi(-128), NATIVE_BUCKETS as u16)
 }
 
