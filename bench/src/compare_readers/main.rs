@@ -22,6 +22,7 @@ mod deliberate;
 mod draw;
 mod expect;
 mod model;
+mod otlp;
 mod ours;
 mod peer;
 mod register;
@@ -108,6 +109,11 @@ fn run(options: &Options) -> Result<bool, Failure> {
     for number in 0..options.cases {
         let seed = options.seed.wrapping_mul(1 << 32).wrapping_add(number);
         let mut random = Random::new(seed);
+        if number % 4 == 3 {
+            let outcome = otlp::run(&mut random, peer.as_mut())?;
+            counted.take_otlp(number, &outcome);
+            continue;
+        }
         let case = Case::draw(&mut random);
         let outcome = compare::run(&case, peer.as_mut())?;
         counted.bodies += 1;
@@ -143,6 +149,18 @@ impl Counted {
         }
         for met in &outcome.deliberate {
             *self.deliberate.entry(*met).or_default() += 1;
+        }
+    }
+
+    fn take_otlp(&mut self, number: u64, outcome: &otlp::Outcome) {
+        self.bodies += 1;
+        self.series += outcome.points;
+        for (by, told) in &outcome.faults {
+            let count = self.differing.entry(*by).or_default();
+            *count += 1;
+            if *count <= MOST_SHOWN {
+                println!("case {number}, {} differs:\n  {told}", by.name());
+            }
         }
     }
 
