@@ -215,3 +215,28 @@ fn the_process_is_there_and_costs_nothing() {
         }
     }
 }
+
+/// Milliseconds that have no nanoseconds since 1970 are told as near as can be.
+#[test]
+fn times_beyond_nanoseconds_end_no_collector() {
+    struct Far;
+    impl Collector for Far {
+        fn collect(&self, out: &mut FamilyWriter<'_, '_>) {
+            let mut samples = out.gauge("far", "");
+            for (place, time) in [("far", i64::MAX), ("before", i64::MIN)] {
+                let extra = Extra { timestamp_ms: Some(time), ..Extra::NONE };
+                samples.number(LabelSet::Pairs(&[("place", place)]), 1u64, &extra);
+            }
+        }
+    }
+    let registry = Registry::new();
+    registry.collect(Far);
+    Reader::new(&registry, Temporalities::CUMULATIVE).collect(|batch| {
+        let metric = batch.metrics().next().expect("the collector's family");
+        let Points::Gauge(points) = metric.points() else { panic!("a gauge") };
+        let times: Vec<_> = points.map(|point| point.head.time_unix_nano).collect();
+        // What comes before 1970 is told as of now.
+        assert_eq!((times.len(), times[0]), (2, u64::MAX));
+        assert!(times[1] < u64::MAX);
+    });
+}

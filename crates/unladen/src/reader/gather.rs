@@ -328,8 +328,9 @@ impl Known {
     #[cold]
     fn keep_times(&mut self, times: [Option<i64>; 2]) {
         let Some(at) = self.column.last() else { return };
-        let [start, time] =
-            times.map(|ms| ms.map_or(0, |ms| ms.max(0).cast_unsigned() * 1_000_000));
+        // What lies beyond the year 2554 has no nanoseconds since 1970.
+        let nanoseconds = |ms: i64| ms.max(0).cast_unsigned().saturating_mul(1_000_000);
+        let [start, time] = times.map(|ms| ms.map_or(0, nanoseconds));
         if self.own_times.len() <= at {
             self.own_times.resize(at + 1, (0, 0));
         }

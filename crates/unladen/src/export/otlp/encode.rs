@@ -154,7 +154,7 @@ impl<'b> Iterator for Examples<'b> {
         let Exemplar { trace, value, time_ms } = self.0.next()?;
         Some(otlp::Exemplar {
             filtered_attributes: NoAttributes::default(),
-            time_unix_nano: time_ms.max(&0).unsigned_abs() * 1_000_000,
+            time_unix_nano: time_ms.max(&0).unsigned_abs().saturating_mul(1_000_000),
             value: Some(otlp::Number::Double(*value)),
             trace_id: Some(trace.trace_id),
             span_id: Some(trace.span_id),
