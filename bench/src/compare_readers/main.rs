@@ -11,7 +11,7 @@
 //! peer        Go's expfmt, Prometheus' textparse, OTLP's generated types: one process
 //! deliberate  differences that are meant, each with its reason
 //! compare     one case: written, read, compared, made smaller
-//! otlp        the same for OTLP
+//! otlp        the same for OTLP, and what a registry exports by it
 //! ```
 //! `compare-readers [--seed N] [--cases N] [--smoke]`: a case is one body. `--smoke` is few cases with our
 //! readers alone. The exit code is 1 where a reader differs.
@@ -105,6 +105,7 @@ fn run(options: &Options) -> Result<bool, Failure> {
         }
     }
     let has_peer = peer.is_some();
+    let mut sent = otlp::Sent::listen()?;
     let mut counted = Counted::default();
     for number in 0..options.cases {
         let seed = options.seed.wrapping_mul(1 << 32).wrapping_add(number);
@@ -115,6 +116,11 @@ fn run(options: &Options) -> Result<bool, Failure> {
             continue;
         }
         let case = Case::draw(&mut random);
+        // A registry's metrics leave by the exporter, too; some of them, as each is a request over HTTP.
+        if case.resource.is_some() && number % 4 == 2 {
+            let outcome = otlp::export(&case, &mut sent, peer.as_mut())?;
+            counted.take_otlp(number, &outcome);
+        }
         let outcome = compare::run(&case, peer.as_mut())?;
         counted.bodies += 1;
         counted.series += case.series() as u64;

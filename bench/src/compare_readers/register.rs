@@ -16,12 +16,7 @@ use crate::write::{self, borrowed};
 /// # Errors
 /// What the registry refuses.
 pub fn body(case: &Case) -> Result<Vec<u8>, Error> {
-    let attributes = case.resource.iter().flatten();
-    let resource = attributes.fold(Resource::new(), |all, (name, value)| all.with(name, value));
-    let registry = Registry::builder().resource(resource).created_lines(case.created_lines).build();
-    for family in &case.families {
-        register(&registry, family)?;
-    }
+    let registry = registry(case)?;
     let negotiated = Negotiated { format: case.format, escaping: case.escaping };
     let scrape = || {
         registry.write(negotiated, Vec::new(), |mut body, chunk: &[u8]| {
@@ -31,6 +26,20 @@ pub fn body(case: &Case) -> Result<Vec<u8>, Error> {
     };
     scrape();
     Ok(scrape())
+}
+
+/// A registry that has the case's families.
+///
+/// # Errors
+/// What it refuses.
+pub fn registry(case: &Case) -> Result<Registry, Error> {
+    let attributes = case.resource.iter().flatten();
+    let resource = attributes.fold(Resource::new(), |all, (name, value)| all.with(name, value));
+    let registry = Registry::builder().resource(resource).created_lines(case.created_lines).build();
+    for family in &case.families {
+        register(&registry, family)?;
+    }
+    Ok(registry)
 }
 
 struct Collected(model::Family);

@@ -4,9 +4,11 @@
 //! model   requests as data, and the lines that should be read of them
 //! write   a request through our writer
 //! read    a request through our reader
+//! export  a registry's request, through the exporter
 //! ```
 //! Nothing of a request is lost on the way, so that there are no deliberate differences here.
 
+mod export;
 mod model;
 mod read;
 mod write;
@@ -16,9 +18,13 @@ use std::collections::BTreeMap;
 use bench::Failure;
 use serde_json::Value;
 use testkit::random::Random;
+use unladen::Negotiated;
 
 use crate::deliberate::By;
+use crate::model::Case;
 use crate::peer::Peer;
+use crate::register;
+pub use export::Sent;
 use model::Request;
 
 /// What came of one request.
@@ -47,6 +53,57 @@ pub fn run(random: &mut Random, mut peer: Option<&mut Peer>) -> Result<Outcome, 
     Ok(outcome)
 }
 
+/// Sends what the registry of a case has through the exporter, and compares what the readers make of it
+/// with each other and with the numbers of the case.
+///
+/// # Errors
+/// The other process failed, or the way to the collector.
+pub fn export(case: &Case, sent: &mut Sent, peer: Option<&mut Peer>) -> Result<Outcome, Failure> {
+    let mut outcome = Outcome::default();
+    let registry = match register::registry(case) {
+        Ok(registry) => registry,
+        Err(error) => {
+            outcome.faults.insert(By::Ours, error.to_string());
+            return Ok(outcome);
+        }
+    };
+    let body = sent.body(&registry)?;
+    let lines = match read::lines(&body) {
+        Ok(lines) => lines,
+        Err(error) => {
+            outcome.faults.insert(By::Ours, format!("refused: {error}; of {case:?}"));
+            return Ok(outcome);
+        }
+    };
+    outcome.points = lines.iter().filter(|line| line["event"] == "point").count() as u64;
+    let mut wrong = export::wrong_numbers(case, &lines);
+    // A collector that panicked would only be missing.
+    let scrape = registry.write(Negotiated::default(), String::new(), |body, chunk| {
+        body + &String::from_utf8_lossy(chunk)
+    });
+    wrong.extend(scrape.lines().filter(|line| line.starts_with("unladen_")).map(str::to_owned));
+    if !wrong.is_empty() {
+        outcome.faults.insert(By::Ours, wrong.join("\n  "));
+    }
+    if let Some(peer) = peer {
+        for answer in peer.ask("otlp", &body)? {
+            let read: Vec<_> = answer.lines.into_iter().map(without_reader).collect();
+            if let Some(error) = answer.error {
+                outcome.faults.insert(By::Otlp, format!("refused: {error}; of {case:?}"));
+            } else if read != lines {
+                outcome.faults.insert(By::Otlp, first_difference(&lines, &read));
+            }
+        }
+    }
+    Ok(outcome)
+}
+
+fn first_difference(written: &[Value], read: &[Value]) -> String {
+    let at = written.iter().zip(read).take_while(|(written, read)| written == read).count();
+    let line = |lines: &[Value]| lines.get(at).map(Value::to_string).unwrap_or_default();
+    format!("written {}\n  read {}", line(written), line(read))
+}
+
 /// What each reader has otherwise.
 fn differing(request: &Request, peer: Option<&mut Peer>) -> Result<BTreeMap<By, String>, Failure> {
     let mut faults = BTreeMap::new();
@@ -61,10 +118,7 @@ fn differing(request: &Request, peer: Option<&mut Peer>) -> Result<BTreeMap<By, 
     let mut take = |by: By, read: Result<Vec<Value>, String>| match read {
         Ok(read) if read == expected => {}
         Ok(read) => {
-            let at = expected.iter().zip(&read).take_while(|(written, read)| written == read);
-            let at = at.count();
-            let line = |lines: &[Value]| lines.get(at).map(Value::to_string).unwrap_or_default();
-            faults.insert(by, format!("written {}\n  read {}", line(&expected), line(&read)));
+            faults.insert(by, first_difference(&expected, &read));
         }
         Err(error) => {
             faults.insert(by, format!("refused: {error}; written {expected:?}"));
