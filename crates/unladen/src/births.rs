@@ -161,7 +161,7 @@ mod tests {
             (0..column.len())
                 .map(|at| {
                     let observed = column.get(at);
-                    let label = observed.set.iter().next().map(|(_, value, _)| value.to_owned());
+                    let label = observed.set.iter().next().map(|(_, value, _)| value.into_owned());
                     let value = observed.value.as_f64();
                     format!("{} {} {value}", label.unwrap_or_default(), observed.created)
                 })
