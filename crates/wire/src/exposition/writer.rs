@@ -429,6 +429,9 @@ impl<'s> Writer<'s> {
     /// Writes a native histogram. Text and OpenMetrics can't carry one and get a classic histogram of at
     /// most 21 bounds and `+Inf`, from the native ones taken together two by two until they are few
     /// enough; they follow what was observed. *Steady.*
+    ///
+    /// Of a family all histograms are native or none is: Prometheus takes the others for what it found
+    /// before, and loses what they have.
     pub fn native_histogram<P, N>(&mut self, labels: LabelSet<'_>, native: &Native<'_, P, N>)
     where
         P: Iterator<Item = (i32, u64)> + Clone,
