@@ -10,6 +10,8 @@
 //!   gets a place of its own the sum falls, though nothing began again. So it grows by what the sum grows,
 //!   and stays where the sum falls.
 
+use std::sync::Arc;
+
 use hashbrown::HashTable;
 
 use crate::attributes::Attributes;
@@ -20,7 +22,7 @@ use crate::shape::Number;
 pub(crate) struct Births {
     sets: Vec<Attributes>,
     /// Beside them: when each began, in tenths of a second since the registry did.
-    created: Vec<u32>,
+    created: Arc<Vec<u32>>,
     /// Another one for each change of the sets; columns that have them all know it.
     version: u64,
     /// When the family was last asked, before that when it was registered.
@@ -35,7 +37,7 @@ impl Births {
     pub(crate) fn new(since: u32) -> Self {
         Births {
             sets: Vec::new(),
-            created: Vec::new(),
+            created: Arc::default(),
             version: 1,
             asked: since,
             newest: 0,
@@ -53,7 +55,7 @@ impl Births {
             if !is_same {
                 self.rearrange(column, asked, is_newest);
             } else {
-                column.set_created(self.created.iter().copied());
+                column.set_created(self.created.clone());
             }
             if is_same || is_newest {
                 column.settled = self.version;
@@ -79,13 +81,18 @@ impl Births {
             let known = by_set.find(set.hash(), |&at| self.sets[at].is(set));
             known.map_or(start, |&at| self.created[at])
         });
-        let created: Vec<u32> = created.collect();
-        column.set_created(created.iter().copied());
+        let created: Arc<Vec<u32>> = Arc::new(created.collect());
+        column.set_created(created.clone());
         if is_newest {
             self.sets = column.sets().to_vec();
             self.created = created;
             self.version += 1;
         }
+    }
+
+    /// The bytes on the heap, without those of the sets.
+    pub(crate) fn memory_usage(&self) -> usize {
+        self.sets.capacity() * size_of::<Attributes>() + self.created.capacity() * 4
     }
 
     fn grow(&mut self, column: &mut Column, is_newest: bool) {
@@ -127,7 +134,6 @@ mod tests {
     use crate::described::{Described, Role, Spec};
     use crate::observed::OpenObserver;
     use crate::table::Shared;
-    use std::sync::Arc;
     use wire::exposition::Kind;
 
     /// A counter with room for three series, asked into several columns.

@@ -67,6 +67,11 @@ impl Observable {
         self.callbacks.write().push(callback);
     }
 
+    /// The bytes on the heap, without those of the sets.
+    pub(crate) fn memory_usage(&self) -> usize {
+        self.births.lock().memory_usage()
+    }
+
     fn run(&self, column: &mut Column, shared: &Shared) {
         let (number, asked) = (self.asked.fetch_add(1, Relaxed), shared.clock.now());
         column.begin();

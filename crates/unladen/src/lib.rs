@@ -16,6 +16,7 @@
 //!   shape       what a cell holds; native: the cells of native histograms; exemplar
 //! collect
 //!   callbacks   asks observable families so that a broken one spoils itself only; observed keeps the answers
+//!   births      since when observable series are there, for all who ask
 //!   collector   Collector: families straight from a program's own state; process: the process' own;
 //!   allocator   what the program's allocator tells
 //!   reader      Reader: everything as columns, cumulative or as differences, lent or kept

@@ -11,6 +11,8 @@
 //! 3. At the end there may be too many, since what was there the last time came late. It keeps its place:
 //!    a sum that left it would be told twice. Of the others those that came last go into the one series.
 
+use std::sync::Arc;
+
 use hashbrown::HashTable;
 use wire::exposition::writer::{LabelSet, LabelsRef};
 
@@ -26,8 +28,9 @@ pub(crate) struct Column {
     values: Vec<u64>,
     /// Beside them: whether it was given this time.
     is_given: Vec<bool>,
-    /// When each began, in tenths of a second since the registry did.
-    created: Vec<u32>,
+    /// When each began, in tenths of a second since the registry did, as all columns of the family have
+    /// it; what collectors write has none.
+    created: Arc<Vec<u32>>,
     /// The version of the family's births that it has.
     pub(crate) settled: u64,
     /// Empty until something came out of order.
@@ -100,13 +103,11 @@ impl Column {
                 }
                 self.sets.swap(from, to);
                 self.values.swap(from, to);
-                self.created.swap(from, to);
                 to += 1;
             }
         }
         self.sets.truncate(to);
         self.values.truncate(to);
-        self.created.truncate(to);
         self.is_given.truncate(to);
         self.by_set.clear();
         self.settled = 0;
@@ -128,9 +129,8 @@ impl Column {
     }
 
     /// When each series began, in their order.
-    pub(crate) fn set_created(&mut self, created: impl Iterator<Item = u32>) {
-        self.created.clear();
-        self.created.extend(created);
+    pub(crate) fn set_created(&mut self, created: Arc<Vec<u32>>) {
+        self.created = created;
     }
 
     /// What the series beyond the limit add up to, if there are any.
@@ -179,7 +179,7 @@ impl Column {
     pub(crate) fn get(&self, at: usize) -> Observed<'_> {
         Observed {
             set: &self.sets[at],
-            created: self.created[at],
+            created: self.created.get(at).copied().unwrap_or(0),
             value: self.type_of.number(self.values[at]),
         }
     }
@@ -237,7 +237,6 @@ impl Column {
         self.sets.push(set);
         self.values.push(0);
         self.is_given.push(false);
-        self.created.push(0);
         self.settled = 0;
         if self.by_set.len() == at {
             let sets = &self.sets;
@@ -251,7 +250,6 @@ impl Column {
         self.sets.capacity() * size_of::<Attributes>()
             + self.values.capacity() * 8
             + self.is_given.capacity()
-            + self.created.capacity() * 4
             + self.by_set.allocation_size()
     }
 }

@@ -571,7 +571,8 @@ impl Registry {
         let families = self.0.sources.read();
         let families = families.all.iter().map(|source| match source {
             Source::Family(core) => core.memory_usage(),
-            Source::Observable(_) | Source::Collector(_) => 0,
+            Source::Observable(observable) => observable.memory_usage(),
+            Source::Collector(_) => 0,
         });
         let scratch = self.0.scratch.lock();
         let scratch = scratch.iter().map(|scratch| writer::CHUNK + scratch.round.memory_usage());

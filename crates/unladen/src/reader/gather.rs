@@ -26,7 +26,7 @@ pub(crate) struct Gathered {
     shared: Arc<Shared>,
     temporalities: Temporalities,
     scope: usize,
-    /// When the reader first saw the collector.
+    /// When the reader last collected what it writes, before that when it first saw the collector.
     since: u32,
     families: Vec<Known>,
     /// Which of them is written, and which is expected next.
@@ -207,6 +207,9 @@ impl Gathered {
             if self.families[at].is_written && broken != Some(at) {
                 collected.extend(self.take(at, interval));
             }
+        }
+        if !has_panicked {
+            self.since = interval.started;
         }
     }
 
