@@ -52,7 +52,7 @@ impl Metrics {
         let slices = registry.histogram(
             ("prometheus_engine_query_duration_histogram_seconds", "Duration of queries, by part."),
             ["slice"],
-            &QUERY_BOUNDS,
+            QUERY_BOUNDS,
         )?;
         let query_seconds = ["inner_eval", "prepare_time", "queue_time", "result_sort"]
             .map(|slice| (slice, slices.with([slice])));
@@ -69,7 +69,7 @@ impl Metrics {
             request_seconds: registry.histogram(
                 ("prometheus_http_request_duration_seconds", "Time to the head of an answer."),
                 ["handler"],
-                &REQUEST_BOUNDS,
+                REQUEST_BOUNDS,
             )?,
             queries: gauge("prometheus_engine_queries", "Queries that run.")?,
             query_seconds,
