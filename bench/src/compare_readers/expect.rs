@@ -149,10 +149,7 @@ impl<'c> Named<'c> {
                 let has_exemplar = self.kind == Kind::Counter && format != Format::Text;
                 let exemplars =
                     exemplar.iter().filter(|_| has_exemplar).map(|of| self.exemplar(of));
-                let is_handle = matches!(self.family.via, Via::Handles { .. });
-                // What a handle holds is added up when it is written, which makes a NaN a quiet one.
-                let is_quieted = is_handle && value.as_f64().is_nan();
-                let value = value.as_f64().to_bits() | if is_quieted { 1 << 51 } else { 0 };
+                let value = value.as_f64().to_bits();
                 let exemplars = exemplars.collect();
                 to.exposition.samples.push(Sample { value, exemplars, ..sample });
             }

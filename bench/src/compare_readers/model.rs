@@ -349,9 +349,18 @@ impl Shape {
                 Value::Float(if value.is_finite() { value } else { 0.5 })
             }
             _ if is_whole => Value::Integer(whole(random) as i64),
-            _ => Value::Float(draw::number(random)),
+            _ => Value::Float(self.quiet(draw::number(random))),
         };
         SeriesValue::Number(value, None)
+    }
+
+    /// What a handle holds is added up when it is written; whether that makes a signalling NaN a quiet one
+    /// depends on the optimizer.
+    fn quiet(&self, value: f64) -> f64 {
+        match self.via {
+            Via::Handles { .. } if value.is_nan() => f64::from_bits(value.to_bits() | 1 << 51),
+            _ => value,
+        }
     }
 
     fn value(&self, random: &mut Random) -> SeriesValue {
