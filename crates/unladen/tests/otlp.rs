@@ -83,6 +83,7 @@ fn everything_gets_there() {
             explicit.with(["y"]).record(value);
             native.with([]).record(value);
         }
+        registry.histogram(("odd", ""), [], [1.0]).unwrap().with([]).record(f64::NAN);
         let limited = scope.counter(Spec::new("few_total", "").limit(1), ["x"]).unwrap();
         limited.with(["1"]).add(1);
         limited.with(["2"]).add(u64::MAX);
@@ -131,6 +132,8 @@ fn everything_gets_there() {
         let Some(Kind::Histogram(histogram)) = &named("took").1.data else { panic!() };
         let point = &histogram.data_points[0];
         assert_eq!((point.count, point.sum), (3, Some(7.5)));
+        let Some(Kind::Histogram(odd)) = &named("odd").1.data else { panic!() };
+        assert_eq!((odd.data_points[0].count, odd.data_points[0].sum), (1, None));
         assert_eq!(point.explicit_bounds, [1.0, 2.0]);
         assert_eq!(point.bucket_counts, [0, 1, 2]);
         let Some(Kind::ExponentialHistogram(histogram)) = &named("n").1.data else { panic!() };
