@@ -176,20 +176,18 @@ fn fold(a: u64, b: u64) -> u64 {
 struct Words {
     name: [u64; 2],
     value: [u64; 2],
-    /// The name's and the value's.
+    /// The name's, and above it the value's.
     lengths: u64,
 }
 
 impl Words {
-    const SIZE: usize = 5 * 8;
-
     #[inline]
     fn of(attribute: &Attribute<'_>) -> Self {
         let (name, value) = (attribute.name.as_bytes(), attribute.value.as_bytes());
         Words {
             name: ends(name),
             value: ends(value),
-            lengths: (name.len() as u64) << 32 | value.len() as u64,
+            lengths: (value.len() as u64) << 32 | name.len() as u64,
         }
     }
 
@@ -200,6 +198,12 @@ impl Words {
         let number = |at| u64::from_le_bytes(word(from, at));
         Words { name: [number(0), number(8)], value: [number(16), number(24)], lengths: number(32) }
     }
+
+    const SIZE: usize = 5 * 8;
+
+    /// The lengths of what had to be escaped, which is compared byte by byte: no attribute's words have
+    /// them. Those of its text stand where otherwise the name is.
+    const ESCAPED: u64 = u64::MAX;
 
     #[inline]
     fn is(&self, other: &Words) -> bool {
@@ -283,12 +287,9 @@ struct Header {
 struct Part {
     words: Words,
     name: u32,
-    name_length: u32,
-    value: u32,
-    value_length: u32,
     value_type: ValueType,
-    /// Whether the text of name or value is not what it stands for.
-    is_escaped: bool,
+    /// Whether the name stands in quotes.
+    is_quoted: bool,
 }
 
 /// The attributes a set may have; more are left out.
@@ -317,7 +318,7 @@ impl Attributes {
         let mut at = 0;
         for attribute in &sorted {
             let part = Part::find(&text, at, attribute);
-            at = (part.value + part.value_length) as usize + 2;
+            at = part.value_begin() + part.lengths().1 + 2;
             part.write(&mut bytes);
         }
         Attributes(ThinArc::from_header_and_slice(header, &bytes))
@@ -340,18 +341,7 @@ impl Attributes {
     }
 
     fn part(&self, index: usize) -> Part {
-        let from = self.0.header.header.text as usize + index * Part::SIZE;
-        let from = &self.0.slice[from + Words::SIZE..from + Part::SIZE];
-        let number = |at| u32::from_le_bytes(word(from, at));
-        Part {
-            words: Words::read(self.parts(), index),
-            name: number(0),
-            name_length: number(4),
-            value: number(8),
-            value_length: number(12),
-            value_type: ValueType::ALL[usize::from(from[16]) % ValueType::ALL.len()],
-            is_escaped: from[17] != 0,
-        }
+        Part::read(self.parts(), index)
     }
 
     /// How many attributes there are.
@@ -414,14 +404,24 @@ impl Attributes {
     /// Whether the part at this place is `attribute`, of which these are the words.
     #[inline(always)]
     fn is_at(&self, parts: &[u8], at: usize, words: &Words, attribute: &Attribute<'_>) -> bool {
-        Words::read(parts, at).is(words) && (!words.is_long() || self.is_all_at(at, attribute))
+        let known = Words::read(parts, at);
+        match known.is(words) {
+            true => !words.is_long() || self.is_all_at(at, attribute),
+            false => known.lengths == Words::ESCAPED && self.is_all_at(at, attribute),
+        }
     }
 
-    /// The same of a long attribute, byte by byte.
+    /// The same byte by byte, of what is long or had to be escaped.
     #[cold]
     #[inline(never)]
     fn is_all_at(&self, at: usize, attribute: &Attribute<'_>) -> bool {
-        self.part(at).is(self.text(), attribute)
+        let part = self.part(at);
+        let is_same = |text: &[u8], plain: &str| match part.is_escaped() {
+            true => unescaped_bytes(text).eq(plain.bytes()),
+            false => text == plain.as_bytes(),
+        };
+        is_same(part.name(self.text()), attribute.name)
+            && is_same(part.value(self.text()), attribute.value)
     }
 
     /// Whether this is the set of what is given, sorted by name: without hashing. *Steady.*
@@ -441,7 +441,7 @@ impl Attributes {
         (0..self.len()).map(|index| {
             let part = self.part(index);
             let (name, value) = (part.name(self.text()), part.value(self.text()));
-            match part.is_escaped {
+            match part.is_escaped() {
                 true => (unescaped(name), unescaped(value), part.value_type),
                 false => {
                     let text =
@@ -462,7 +462,7 @@ impl Attributes {
         let part = self.part(index);
         let text = |bytes| std::str::from_utf8(bytes).ok();
         let (name, value) = (text(part.name(self.text()))?, text(part.value(self.text()))?);
-        (!part.is_escaped).then_some((name, value, part.value_type))
+        (!part.is_escaped()).then_some((name, value, part.value_type))
     }
 
     /// [`stored_at`](Attributes::stored_at) for each. *Steady.*
@@ -511,51 +511,70 @@ impl Part {
         };
         let value = equals + 2;
         let value_end = end_of_quoted(value);
+        let (name_text, value_text) = (&text[name..name_end], &text[value..value_end]);
+        let is_escaped = name_text != attribute.name || value_text != attribute.value;
+        let written = Attribute { name: name_text, value: value_text, ..*attribute };
+        let mut words = Words::of(&written);
+        if is_escaped {
+            words = Words { name: [words.lengths, 0], value: [0, 0], lengths: Words::ESCAPED };
+        }
         Part {
-            words: Words::of(attribute),
+            words,
             name: name as u32,
-            name_length: (name_end - name) as u32,
-            value: value as u32,
-            value_length: (value_end - value) as u32,
             value_type: attribute.value_type,
-            is_escaped: &text[name..name_end] != attribute.name
-                || &text[value..value_end] != attribute.value,
+            is_quoted: equals > name_end,
         }
     }
 
-    /// Bytes in a set: words, place and length of the name, of the value, type, whether it is escaped.
-    const SIZE: usize = Words::SIZE + 4 * 4 + 2;
+    /// Bytes in a set: the words of the text, the place of the name, and flags.
+    const SIZE: usize = Words::SIZE + 4 + 1;
+
+    const QUOTED: u8 = 1 << 7;
 
     fn write(&self, to: &mut Vec<u8>) {
         let Words { name, value, lengths } = self.words;
         for word in [name[0], name[1], value[0], value[1], lengths] {
             to.extend_from_slice(&word.to_le_bytes());
         }
-        for number in [self.name, self.name_length, self.value, self.value_length] {
-            to.extend_from_slice(&number.to_le_bytes());
-        }
-        to.push(self.value_type as u8);
-        to.push(u8::from(self.is_escaped));
+        to.extend_from_slice(&self.name.to_le_bytes());
+        let quoted = if self.is_quoted { Part::QUOTED } else { 0 };
+        to.push(self.value_type as u8 | quoted);
     }
 
-    #[inline]
+    fn read(parts: &[u8], at: usize) -> Part {
+        let flags = parts[at * Part::SIZE + Part::SIZE - 1];
+        let value_type = usize::from(flags & !Part::QUOTED);
+        Part {
+            words: Words::read(parts, at),
+            name: u32::from_le_bytes(word(&parts[at * Part::SIZE..], Words::SIZE)),
+            value_type: ValueType::ALL[value_type % ValueType::ALL.len()],
+            is_quoted: flags & Part::QUOTED != 0,
+        }
+    }
+
+    /// Whether the text of name or value is not what it stands for.
+    fn is_escaped(&self) -> bool {
+        self.words.lengths == Words::ESCAPED
+    }
+
+    /// Those of the text of name and value.
+    fn lengths(&self) -> (usize, usize) {
+        let lengths = if self.is_escaped() { self.words.name[0] } else { self.words.lengths };
+        (lengths as u32 as usize, (lengths >> 32) as usize)
+    }
+
     fn name<'t>(&self, text: &'t [u8]) -> &'t [u8] {
-        &text[self.name as usize..][..self.name_length as usize]
+        &text[self.name as usize..][..self.lengths().0]
     }
 
-    #[inline]
+    /// `="` stands between name and value, and before it the quote that ends a quoted name.
+    fn value_begin(&self) -> usize {
+        let name_end = self.name as usize + self.lengths().0;
+        name_end + 2 + usize::from(self.is_quoted)
+    }
+
     fn value<'t>(&self, text: &'t [u8]) -> &'t [u8] {
-        &text[self.value as usize..][..self.value_length as usize]
-    }
-
-    #[inline]
-    fn is(&self, text: &[u8], attribute: &Attribute<'_>) -> bool {
-        let (name, value) = (self.name(text), self.value(text));
-        if self.is_escaped {
-            return unescaped_bytes(name).eq(attribute.name.bytes())
-                && unescaped_bytes(value).eq(attribute.value.bytes());
-        }
-        value == attribute.value.as_bytes() && name == attribute.name.as_bytes()
+        &text[self.value_begin()..][..self.lengths().1]
     }
 }
 

@@ -66,13 +66,16 @@ pub(crate) enum State {
 struct Head {
     owner: AtomicU16,
     handles: AtomicU16,
-    /// Uses of the shared cell since the last collection.
-    visits: AtomicU16,
     state: AtomicU8,
     /// Whether it was used since expiry was last looked after.
     is_used: AtomicU8,
-    /// When the series began, in tenths of a second since the registry did.
-    created: AtomicU32,
+}
+
+/// Cells that any thread may write.
+struct SharedCells {
+    cells: Cells,
+    /// Uses of each row's since the last collection.
+    visits: Box<[AtomicU16]>,
 }
 
 /// A handle given out beyond its family's limit.
@@ -91,8 +94,10 @@ pub(crate) struct Segment {
     pub(crate) shape: Shape,
     width: usize,
     heads: Box<[Head]>,
+    /// When each series began, in tenths of a second since the registry did.
+    created: Box<[AtomicU32]>,
     words: Cells,
-    shared: OnceLock<Cells>,
+    shared: OnceLock<SharedCells>,
     /// For each row a cell for each of a few threads, by their numbers.
     crowds: OnceLock<Box<[OnceLock<Cells>]>>,
     /// Words from one cell of a crowd to the next.
@@ -114,6 +119,7 @@ impl Segment {
             shape,
             width,
             heads: (0..rows).map(|_| Head::default()).collect(),
+            created: (0..rows).map(|_| AtomicU32::new(0)).collect(),
             words: zeros(rows * width),
             shared: OnceLock::new(),
             crowds: OnceLock::new(),
@@ -132,6 +138,7 @@ impl Segment {
             shape,
             width: 0,
             heads: Box::new([head]),
+            created: Box::default(),
             words: Box::default(),
             shared: OnceLock::new(),
             crowds: OnceLock::new(),
@@ -156,7 +163,7 @@ impl Segment {
 
     /// When the series began, in tenths of a second since the registry did.
     pub(crate) fn created(&self, row: usize) -> u32 {
-        self.heads[row].created.load(Relaxed)
+        self.created[row].load(Relaxed)
     }
 
     pub(crate) fn handles(&self, row: usize) -> u16 {
@@ -168,7 +175,8 @@ impl Segment {
         let cell = row * self.width..(row + 1) * self.width;
         self.words[cell.clone()].iter().for_each(|word| word.store(0, Relaxed));
         if let Some(shared) = self.shared.get() {
-            shared[cell].iter().for_each(|word| word.store(0, Relaxed));
+            shared.cells[cell].iter().for_each(|word| word.store(0, Relaxed));
+            shared.visits[row].store(0, Relaxed);
         }
         let mut owner = UNOWNED;
         // An empty one stands for the bound on all of a family's crowds.
@@ -180,8 +188,7 @@ impl Segment {
             exemplars.clear(row);
         }
         let head = &self.heads[row];
-        head.created.store(created, Relaxed);
-        head.visits.store(0, Relaxed);
+        self.created[row].store(created, Relaxed);
         head.owner.store(owner | CLOSED, Relaxed);
         self.open(row);
     }
@@ -208,8 +215,8 @@ impl Segment {
 
     /// Forgets how often shared cells were used: what counts is how often it happens.
     pub(crate) fn forget_visits(&self) {
-        if self.shared.get().is_some() {
-            self.heads.iter().for_each(|head| head.visits.store(0, Relaxed));
+        if let Some(shared) = self.shared.get() {
+            shared.visits.iter().for_each(|visits| visits.store(0, Relaxed));
         }
     }
 
@@ -228,7 +235,7 @@ impl Segment {
     pub(crate) fn each_cell(&self, row: usize, mut look: impl FnMut(&[AtomicU64])) {
         look(self.cell(&self.words, row));
         if let Some(shared) = self.shared.get() {
-            look(self.cell(shared, row));
+            look(self.cell(&shared.cells, row));
             if let Some(crowd) = self.crowd(row) {
                 crowd.chunks_exact(self.stride).for_each(|cell| look(&cell[..self.width]));
             }
@@ -254,8 +261,9 @@ impl Segment {
         });
         size_of::<Segment>()
             + size_of_val(&*self.heads)
+            + size_of_val(&*self.created)
             + words(&self.words)
-            + self.shared.get().map_or(0, |shared| words(shared))
+            + self.shared.get().map_or(0, |shared| words(&shared.cells) + 2 * self.len())
             + crowds
             + self.exemplars.get().map_or(0, Exemplars::memory_usage)
     }
@@ -346,10 +354,14 @@ impl Segment {
             }
             return self.update_elsewhere(row, me, owned, shared);
         }
-        shared(self.cell(self.shared.get_or_init(|| zeros(self.len() * self.width)), row));
-        let visits = head.visits.load(Relaxed);
+        let others = self.shared.get_or_init(|| SharedCells {
+            cells: zeros(self.len() * self.width),
+            visits: (0..self.len()).map(|_| AtomicU16::new(0)).collect(),
+        });
+        shared(self.cell(&others.cells, row));
+        let visits = others.visits[row].load(Relaxed);
         if owner != CROWDED && visits < CROWD_FROM {
-            head.visits.store(visits + 1, Relaxed);
+            others.visits[row].store(visits + 1, Relaxed);
             if visits + 1 == CROWD_FROM {
                 self.gather(row);
             }
