@@ -225,22 +225,50 @@ impl Words {
     fn hash(&self, secrets: &[u64; 4], attribute: &Attribute<'_>) -> u64 {
         let mut hash = fold(self.name[0] ^ secrets[0], self.name[1] ^ secrets[1] ^ self.lengths);
         if self.is_long() {
-            hash = hash_long(hash, attribute);
+            hash = hash_middle(hash, secrets, attribute.name.as_bytes());
+            hash = hash_middle(hash, secrets, attribute.value.as_bytes());
         }
         fold(self.value[0] ^ secrets[2], self.value[1] ^ secrets[3] ^ hash)
     }
 }
 
-/// Takes all bytes of long names and values along.
-#[cold]
-fn hash_long(mut hash: u64, attribute: &Attribute<'_>) -> u64 {
-    for text in [attribute.name, attribute.value] {
-        for block in text.as_bytes().chunks(16) {
-            let [low, high] = ends(block);
-            hash = fold(low ^ hash, high ^ SECRETS[3]);
+/// Takes along what lies between the first and the last eight bytes.
+#[inline]
+fn hash_middle(hash: u64, secrets: &[u64; 4], text: &[u8]) -> u64 {
+    match text.len() {
+        ..=16 => hash,
+        17..=32 => {
+            let [low, high] = middle(text);
+            fold(low ^ hash, high ^ secrets[3])
         }
+        _ => hash_long(hash, secrets, text),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn hash_long(mut hash: u64, secrets: &[u64; 4], text: &[u8]) -> u64 {
+    for block in text.chunks(16) {
+        let [low, high] = ends(block);
+        hash = fold(low ^ hash, high ^ secrets[3]);
     }
     hash
+}
+
+/// What lies between the first and the last eight of 17 to 32 bytes, in two words that may overlap.
+#[inline]
+fn middle(text: &[u8]) -> [u64; 2] {
+    [u64::from_le_bytes(word(text, 8)), u64::from_le_bytes(word(text, text.len() - 16))]
+}
+
+/// Whether two texts of one length whose first and last eight bytes are the same are the same.
+#[inline]
+fn has_same_middle(one: &[u8], other: &[u8]) -> bool {
+    match one.len() {
+        ..=16 => true,
+        17..=32 => middle(one) == middle(other),
+        _ => one == other,
+    }
 }
 
 /// The first and the last eight bytes, which overlap in a short text.
@@ -280,6 +308,15 @@ struct Header {
     text: u32,
     parts: u16,
     is_legacy: bool,
+}
+
+/// The order in which somebody gives the attributes of a set: four bits for each, its place in the set.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Order(u64);
+
+impl Order {
+    /// Of more than 15 attributes, or of none that are known.
+    pub(crate) const UNKNOWN: Order = Order(u64::MAX);
 }
 
 /// Where an attribute stands in the stored text.
@@ -396,6 +433,36 @@ impl Attributes {
         true
     }
 
+    /// Whether this is the set of what is given in this order: without hashing. *Steady.*
+    #[inline]
+    pub(crate) fn is_set_in_order<'a>(&self, order: Order, given: impl Given<'a>) -> bool {
+        let parts = self.parts();
+        let mut places = order.0;
+        given.len() == self.len()
+            && order != Order::UNKNOWN
+            && given.into_iter().all(|attribute| {
+                let at = (places & 15) as usize;
+                places >>= 4;
+                self.is_at(parts, at, &Words::of(&attribute), &attribute)
+            })
+    }
+
+    /// The order in which the attributes of this set are given.
+    pub(crate) fn order_of<'a>(&self, given: impl Given<'a>) -> Order {
+        let parts = self.parts();
+        if given.len() > 15 {
+            return Order::UNKNOWN;
+        }
+        let mut order = 0;
+        for (index, attribute) in given.enumerate() {
+            let words = Words::of(&attribute);
+            let place = (0..self.len()).find(|&at| self.is_at(parts, at, &words, &attribute));
+            let Some(place) = place else { return Order::UNKNOWN };
+            order |= (place as u64) << (4 * index);
+        }
+        Order(order)
+    }
+
     #[inline]
     fn parts(&self) -> &[u8] {
         &self.0.slice[self.0.header.header.text as usize..]
@@ -406,20 +473,26 @@ impl Attributes {
     fn is_at(&self, parts: &[u8], at: usize, words: &Words, attribute: &Attribute<'_>) -> bool {
         let known = Words::read(parts, at);
         match known.is(words) {
-            true => !words.is_long() || self.is_all_at(at, attribute),
+            true => !words.is_long() || self.is_rest_at(parts, at, attribute),
             false => known.lengths == Words::ESCAPED && self.is_all_at(at, attribute),
         }
     }
 
-    /// The same byte by byte, of what is long or had to be escaped.
+    /// The same of what is long and has these words.
+    #[inline]
+    fn is_rest_at(&self, parts: &[u8], at: usize, attribute: &Attribute<'_>) -> bool {
+        let part = Part::read(parts, at);
+        let text = self.text();
+        has_same_middle(part.name(text), attribute.name.as_bytes())
+            && has_same_middle(part.value(text), attribute.value.as_bytes())
+    }
+
+    /// The same byte by byte, of what had to be escaped.
     #[cold]
     #[inline(never)]
     fn is_all_at(&self, at: usize, attribute: &Attribute<'_>) -> bool {
         let part = self.part(at);
-        let is_same = |text: &[u8], plain: &str| match part.is_escaped() {
-            true => unescaped_bytes(text).eq(plain.bytes()),
-            false => text == plain.as_bytes(),
-        };
+        let is_same = |text: &[u8], plain: &str| unescaped_bytes(text).eq(plain.bytes());
         is_same(part.name(self.text()), attribute.name)
             && is_same(part.value(self.text()), attribute.value)
     }
@@ -541,6 +614,7 @@ impl Part {
         to.push(self.value_type as u8 | quoted);
     }
 
+    #[inline]
     fn read(parts: &[u8], at: usize) -> Part {
         let flags = parts[at * Part::SIZE + Part::SIZE - 1];
         let value_type = usize::from(flags & !Part::QUOTED);
@@ -558,21 +632,25 @@ impl Part {
     }
 
     /// Those of the text of name and value.
+    #[inline]
     fn lengths(&self) -> (usize, usize) {
         let lengths = if self.is_escaped() { self.words.name[0] } else { self.words.lengths };
         (lengths as u32 as usize, (lengths >> 32) as usize)
     }
 
+    #[inline]
     fn name<'t>(&self, text: &'t [u8]) -> &'t [u8] {
         &text[self.name as usize..][..self.lengths().0]
     }
 
     /// `="` stands between name and value, and before it the quote that ends a quoted name.
+    #[inline]
     fn value_begin(&self) -> usize {
         let name_end = self.name as usize + self.lengths().0;
         name_end + 2 + usize::from(self.is_quoted)
     }
 
+    #[inline]
     fn value<'t>(&self, text: &'t [u8]) -> &'t [u8] {
         &text[self.value_begin()..][..self.lengths().1]
     }

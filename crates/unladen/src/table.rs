@@ -12,7 +12,7 @@
 //! 4. A series that is idle for too long leaves the table's count and every exposition. Its row stays as
 //!    long as a handle holds it, and the next use of that handle brings it back where it stood.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
@@ -22,7 +22,7 @@ use hashbrown::HashTable;
 use parking_lot::RwLock;
 use wire::exposition::Kind;
 
-use crate::attributes::{self, Attribute, Attributes, Gathered, Given, Sets};
+use crate::attributes::{self, Attribute, Attributes, Gathered, Given, Order, Sets};
 use crate::clock::Clock;
 use crate::described::{Described, Role};
 use crate::reader::Progress;
@@ -315,10 +315,26 @@ impl Core {
         if self.described.keep.is_some() {
             return self.use_gathered(given, &write);
         }
+        if self.use_last(given.clone(), &write) {
+            return;
+        }
         let hash = attributes::hash(given.clone());
         if !self.use_cached(hash, given.clone(), &write) {
             self.use_uncached(hash, given, &write);
         }
+    }
+
+    /// Whether it is what this thread used last, and was used: without hashing.
+    #[inline]
+    fn use_last<'a>(&self, given: impl Given<'a>, write: &impl Fn(&Row)) -> bool {
+        let done = CACHE.try_with(|cache| {
+            let cache = cache.borrow();
+            let known = cache.places.get(cache.last.get())?.as_ref()?;
+            let is_it =
+                known.family == self.id && known.set.is_set_in_order(known.order.get(), given);
+            is_it.then(|| write(&known.row))
+        });
+        done.is_ok_and(|done| done.is_some())
     }
 
     /// Whether it is in this thread's cache, and was used.
@@ -326,8 +342,16 @@ impl Core {
     fn use_cached<'a>(&self, hash: u64, given: impl Given<'a>, write: &impl Fn(&Row)) -> bool {
         let done = CACHE.try_with(|cache| {
             let cache = cache.borrow();
-            let known = cache.find(self.id, hash)?;
-            known.set.is_set_of(hash, given).then(|| write(&known.row))
+            let place = cache.place(self.id, hash);
+            let known = cache.places.get(place)?.as_ref()?;
+            if known.family != self.id || !known.set.is_set_of(hash, given.clone()) {
+                return None;
+            }
+            if cache.last.replace(place) == place {
+                // Twice in a row, so it is only given in another order.
+                known.order.set(known.set.order_of(given));
+            }
+            Some(write(&known.row))
         });
         done.is_ok_and(|done| done.is_some())
     }
@@ -352,7 +376,7 @@ impl Core {
             }
             None if self.is_full.load(Relaxed) => return write(&self.overflow()),
             None => {
-                let set = self.shared.sets.get(hash, given);
+                let set = self.shared.sets.get(hash, given.clone());
                 match self.find_room(&set) {
                     Some(row) => (row, set),
                     None => return write(&self.overflow()),
@@ -361,7 +385,8 @@ impl Core {
         };
         write(&row);
         // A thread that is ending has no cache any more.
-        let known = Known { family: self.id, row, set };
+        let order = Cell::new(set.order_of(given));
+        let known = Known { family: self.id, row, set, order };
         let _ = CACHE.try_with(|cache| cache.borrow_mut().insert(known));
     }
 
@@ -504,29 +529,26 @@ struct Known {
     family: u64,
     row: Row,
     set: Attributes,
+    /// In which it is given.
+    order: Cell<Order>,
 }
 
 /// A table with one place for each hash, which grows while it is too small.
-#[derive(Default)]
 struct Cache {
     places: Vec<Option<Known>>,
     evicted: usize,
+    /// The place that was used last.
+    last: Cell<usize>,
 }
 
 /// Places in a thread's cache at first, and at most.
 const CACHE_PLACES: (usize, usize) = (64, 4096);
 
 thread_local! {
-    static CACHE: RefCell<Cache> = const { RefCell::new(Cache { places: Vec::new(), evicted: 0 }) };
+    static CACHE: RefCell<Cache> = const { RefCell::new(Cache { places: Vec::new(), evicted: 0, last: Cell::new(0) }) };
 }
 
 impl Cache {
-    #[inline]
-    fn find(&self, family: u64, hash: u64) -> Option<&Known> {
-        let known = self.places.get(self.place(family, hash))?.as_ref()?;
-        (known.family == family).then_some(known)
-    }
-
     #[inline]
     fn place(&self, family: u64, hash: u64) -> usize {
         (hash ^ family.wrapping_mul(0x9e37_79b9_7f4a_7c15)) as usize
