@@ -351,7 +351,8 @@ impl Core {
                 // Twice in a row, so it is only given in another order.
                 known.order.set(known.set.order_of(given));
             }
-            Some(write(&known.row))
+            write(&known.row);
+            Some(())
         });
         done.is_ok_and(|done| done.is_some())
     }
