@@ -137,6 +137,8 @@ pub(crate) struct Described {
     /// The attributes that stay, where a view says so.
     pub(crate) keep: Option<Box<[String]>>,
     pub(crate) is_dropped: bool,
+    /// Whether its histograms are native.
+    pub(crate) is_native: bool,
 }
 
 impl Described {
@@ -163,6 +165,7 @@ impl Described {
             is_spelt_legacy: false,
             keep: None,
             is_dropped: false,
+            is_native: false,
         };
         described.check()?;
         Ok(described)
@@ -288,6 +291,8 @@ impl Described {
                 () if self.kind != other.kind => differs("kind"),
                 () if self.help() != other.help() => differs("help"),
                 () if self.unit != other.unit => differs("unit"),
+                // Prometheus misreads a family of both.
+                () if self.is_native != other.is_native => differs("kind of buckets"),
                 () => None,
             };
         }

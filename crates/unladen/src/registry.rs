@@ -255,7 +255,8 @@ impl Registry {
         shape: Shape,
         known: bool,
     ) -> Result<Arc<Core>, Error> {
-        let (described, shape) = self.seen_through_views(described, shape)?;
+        let (mut described, shape) = self.seen_through_views(described, shape)?;
+        described.is_native = matches!(shape, Shape::Native(_));
         let mut sources = self.0.sources.write();
         match sources.place(&described, known)? {
             Place::Known(Source::Family(core)) => Ok(core),

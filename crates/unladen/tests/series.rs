@@ -297,6 +297,12 @@ fn scopes_share_a_family_or_are_told_what_differs() {
     let other_kind = registry.gauge(("x_total", "Help."), []).unwrap_err();
     assert!(other_kind.to_string().contains("its kind differs"), "{other_kind}");
     assert!(a.counter(("x_total", "Help."), []).unwrap_err().is_taken());
+    a.histogram(("h", ""), [], [1.0]).unwrap();
+    let native = b.histogram(("h", ""), [], Buckets::native()).unwrap_err().to_string();
+    assert!(
+        native.contains("its kind of buckets differs from that of the histogram h{}"),
+        "{native}"
+    );
 }
 
 #[test]

@@ -309,6 +309,7 @@ impl Known {
             is_spelt_legacy: false,
             keep: None,
             is_dropped: false,
+            is_native: false,
         };
         Known {
             described,
