@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ::metrics::{CounterFn, GaugeFn, HistogramFn, Key};
+use hashbrown::HashTable;
 use parking_lot::Mutex;
 
 use crate::instrument;
@@ -123,52 +124,40 @@ impl Known {
         Known { recorder, kind, key, handle }
     }
 
-    fn place(&self, places: usize) -> usize {
-        place(self.recorder, self.kind, self.key.get_hash(), places)
+    fn mixed(&self) -> u64 {
+        mixed(self.recorder, self.kind, self.key.get_hash())
     }
 }
 
-/// A table with one place for each hash, which grows while it is too small.
-pub(super) struct Handles {
-    places: Vec<Option<Known>>,
-    evicted: usize,
-}
+/// What a thread used lately: every one has its place, so that none is made again because of another.
+pub(super) struct Handles(HashTable<Known>);
 
-/// Places at first, and at most.
-const PLACES: (usize, usize) = (64, 16_384);
+/// When there are more, all are forgotten: those in use are back soon.
+const MOST: usize = 16_384;
 
-fn place(recorder: u64, kind: usize, hash: u64, places: usize) -> usize {
-    let mixed = (hash ^ (4 * recorder + kind as u64)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed >> 32) as usize & places.wrapping_sub(1)
+fn mixed(recorder: u64, kind: usize, hash: u64) -> u64 {
+    (hash ^ (4 * recorder + kind as u64)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 impl Handles {
     pub(super) const fn new() -> Self {
-        Handles { places: Vec::new(), evicted: 0 }
+        Handles(HashTable::new())
     }
 
     /// *Steady.*
     #[inline]
     pub(super) fn find(&self, recorder: u64, kind: usize, key: &Key) -> Option<&AnyHandle> {
-        let at = place(recorder, kind, key.get_hash(), self.places.len());
-        let known = self.places.get(at)?.as_ref()?;
-        let is_it = known.recorder == recorder && known.kind == kind && known.key == *key;
-        is_it.then_some(&known.handle)
+        let is_it =
+            |known: &Known| known.recorder == recorder && known.kind == kind && known.key == *key;
+        let known = self.0.find(mixed(recorder, kind, key.get_hash()), is_it)?;
+        Some(&known.handle)
     }
 
+    /// One that [`find`](Handles::find) did not find.
     pub(super) fn insert(&mut self, known: Known) {
-        let is_small = self.evicted > self.places.len() && self.places.len() < PLACES.1;
-        if self.places.is_empty() || is_small {
-            let larger = (2 * self.places.len()).max(PLACES.0);
-            let old = std::mem::take(&mut self.places);
-            self.places.resize_with(larger, || None);
-            self.evicted = 0;
-            for known in old.into_iter().flatten() {
-                let at = known.place(larger);
-                self.places[at] = Some(known);
-            }
+        if self.0.len() >= MOST {
+            self.0.clear();
         }
-        let at = known.place(self.places.len());
-        self.evicted += usize::from(self.places[at].replace(known).is_some());
+        self.0.insert_unique(known.mixed(), known, Known::mixed);
     }
 }
