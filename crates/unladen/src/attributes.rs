@@ -261,6 +261,13 @@ fn middle(text: &[u8]) -> [u64; 2] {
     [u64::from_le_bytes(word(text, 8)), u64::from_le_bytes(word(text, text.len() - 16))]
 }
 
+/// Whether two texts of one length are the same, those of up to 32 bytes without a call.
+#[inline]
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let ([a, b], [c, d]) = (ends(one), ends(other));
+    (a ^ c) | (b ^ d) == 0 && has_same_middle(one, other)
+}
+
 /// Whether two texts of one length whose first and last eight bytes are the same are the same.
 #[inline]
 fn has_same_middle(one: &[u8], other: &[u8]) -> bool {
@@ -311,6 +318,8 @@ struct Header {
     text: u32,
     parts: u16,
     is_legacy: bool,
+    /// Whether the text has no escapes and no quoted names: no quotes but those around values.
+    is_plain: bool,
 }
 
 /// The order in which somebody gives the attributes of a set: four bits for each, its place in the set.
@@ -352,6 +361,9 @@ impl Attributes {
             text: u32::try_from(text.len()).expect("less than 4 GiB of attributes"),
             parts: sorted.len() as u16,
             is_legacy,
+            is_plain: is_legacy
+                && text.bytes().filter(|&b| b == b'"').count() == 2 * sorted.len()
+                && !text.contains('\\'),
         };
         let mut bytes = Vec::with_capacity(text.len() + sorted.len() * Part::SIZE);
         bytes.extend_from_slice(text.as_bytes());
@@ -510,11 +522,39 @@ impl Attributes {
     /// Whether this is the set of what is given, sorted by name: without hashing. *Steady.*
     #[inline]
     pub(crate) fn is_list_of<'a>(&self, given: impl Given<'a>) -> bool {
+        if given.len() != self.len() {
+            return false;
+        }
+        if self.0.header.header.is_plain {
+            return self.is_text_of(given);
+        }
         let parts = self.parts();
-        given.len() == self.len()
-            && given
-                .enumerate()
-                .all(|(at, attribute)| self.is_at(parts, at, &Words::of(&attribute), &attribute))
+        given
+            .enumerate()
+            .all(|(at, attribute)| self.is_at(parts, at, &Words::of(&attribute), &attribute))
+    }
+
+    /// Whether the text is that of as many attributes. Where they are as many and the text is plain, a
+    /// quote within one of them would be one too many, so that comparing the text is enough.
+    #[inline]
+    fn is_text_of<'a>(&self, mut given: impl Given<'a>) -> bool {
+        let mut rest = self.text();
+        let mut is_first = true;
+        let is_it = given.all(|attribute| {
+            let (name, value) = (attribute.name.as_bytes(), attribute.value.as_bytes());
+            let comma = usize::from(!std::mem::take(&mut is_first));
+            let begin = comma + name.len() + 2;
+            let Some((now, later)) = rest.split_at_checked(begin + value.len() + 1) else {
+                return false;
+            };
+            rest = later;
+            now[..comma] == b","[..comma]
+                && now[begin - 2..begin] == *b"=\""
+                && now[now.len() - 1] == b'"'
+                && is_same(&now[begin..now.len() - 1], value)
+                && is_same(&now[comma..begin - 2], name)
+        });
+        is_it && rest.is_empty()
     }
 
     /// Names and values as they were given, sorted by name. Allocates for those that had to be escaped.
@@ -792,6 +832,36 @@ mod tests {
             let is_right = |at: usize| values[at] == if at == 0 { "last" } else { "first" };
             assert!((0..count).all(is_right), "{values:?}");
         }
+    }
+
+    #[test]
+    fn a_list_is_compared_as_text_only_where_that_is_enough() {
+        let sets = Sets::default();
+        let is_list = |set: &Attributes, pairs: &[(&str, &str)]| {
+            set.is_list_of(pairs.iter().map(Attribute::from))
+        };
+        let set = get(&sets, &[("a", "x"), ("b", "y"), ("c", "z")]);
+        assert!(is_list(&set, &[("a", "x"), ("b", "y"), ("c", "z")]));
+        for other in [
+            [("a", "x\",b=\"y"), ("c", "z"), ("d", "")].as_slice(),
+            &[("a", "x\",b=\"y"), ("c", "z")],
+            &[("a=\"x\",b", "y"), ("c", "z"), ("", "")],
+            &[("a", "x"), ("b", "y")],
+            &[("a", "x"), ("b", "y"), ("c", "z"), ("d", "")],
+            &[("a", "x"), ("c", "z"), ("b", "y")],
+            &[("a", "x"), ("b", "y"), ("c", "zz")],
+        ] {
+            assert!(!is_list(&set, other), "{other:?}");
+        }
+        let escaped = get(&sets, &[("a", "\"")]);
+        assert!(is_list(&escaped, &[("a", "\"")]) && !is_list(&escaped, &[("a", "\\\"")]));
+        let backslash = get(&sets, &[("a", "\\")]);
+        assert!(is_list(&backslash, &[("a", "\\")]) && !is_list(&backslash, &[("a", "\\\\")]));
+        let newline = get(&sets, &[("a", "\n")]);
+        assert!(is_list(&newline, &[("a", "\n")]) && !is_list(&newline, &[("a", "\\n")]));
+        let quoted = get(&sets, &[("a.b", "x")]);
+        assert!(is_list(&quoted, &[("a.b", "x")]) && !is_list(&quoted, &[("\"a.b\"", "x")]));
+        assert!(is_list(&get(&sets, &[]), &[]));
     }
 
     #[test]
