@@ -176,7 +176,10 @@ impl Family {
             self.series.iter().any(|of| matches!(of.value, SeriesValue::Observed(None, _)));
         let shape = Shape { kind: self.kind, via: self.via, has_registry: true, is_native, index };
         again.series = shape.all_series(random, &again);
-        Some(again)
+        // Without series nothing tells whether its buckets are native, and both have to agree on that.
+        let is_told =
+            self.kind != Kind::Histogram || !(self.series.is_empty() || again.series.is_empty());
+        is_told.then_some(again)
     }
 }
 
