@@ -577,6 +577,7 @@ impl Attributes {
 
     /// The name and value that stand at `index`, as they were given; none where either had to be escaped.
     /// *Steady.*
+    #[cfg(feature = "otlp")]
     #[inline]
     pub(crate) fn stored_at(&self, index: usize) -> Option<(&str, &str, ValueType)> {
         if index >= self.len() {
@@ -589,6 +590,7 @@ impl Attributes {
     }
 
     /// [`stored_at`](Attributes::stored_at) for each. *Steady.*
+    #[cfg(feature = "otlp")]
     pub(crate) fn stored(&self) -> impl Iterator<Item = Option<(&str, &str, ValueType)>> {
         (0..self.len()).map(|index| self.stored_at(index))
     }

@@ -108,6 +108,7 @@ pub(crate) enum Share {
     /// None of it.
     None,
     /// Some series; which, has to be asked.
+    #[cfg_attr(not(feature = "endpoint"), expect(dead_code, reason = "only the endpoint filters"))]
     Some,
     /// Every series.
     All,
