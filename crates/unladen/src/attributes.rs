@@ -537,24 +537,27 @@ impl Attributes {
     /// Whether the text is that of as many attributes. Where they are as many and the text is plain, a
     /// quote within one of them would be one too many, so that comparing the text is enough.
     #[inline]
-    fn is_text_of<'a>(&self, mut given: impl Given<'a>) -> bool {
+    fn is_text_of<'a>(&self, given: impl Given<'a>) -> bool {
         let mut rest = self.text();
-        let mut is_first = true;
-        let is_it = given.all(|attribute| {
+        let mut comma = 0;
+        for attribute in given {
             let (name, value) = (attribute.name.as_bytes(), attribute.value.as_bytes());
-            let comma = usize::from(!std::mem::take(&mut is_first));
             let begin = comma + name.len() + 2;
-            let Some((now, later)) = rest.split_at_checked(begin + value.len() + 1) else {
+            let end = begin + value.len();
+            let Some(now) = rest.get(..=end) else { return false };
+            let is_it = (comma == 0 || now[0] == b',')
+                && now[begin - 2] == b'='
+                && now[begin - 1] == b'"'
+                && now[end] == b'"'
+                && is_same(&now[begin..end], value)
+                && is_same(&now[comma..begin - 2], name);
+            if !is_it {
                 return false;
-            };
-            rest = later;
-            now[..comma] == b","[..comma]
-                && now[begin - 2..begin] == *b"=\""
-                && now[now.len() - 1] == b'"'
-                && is_same(&now[begin..now.len() - 1], value)
-                && is_same(&now[comma..begin - 2], name)
-        });
-        is_it && rest.is_empty()
+            }
+            rest = &rest[end + 1..];
+            comma = 1;
+        }
+        rest.is_empty()
     }
 
     /// Names and values as they were given, sorted by name. Allocates for those that had to be escaped.
