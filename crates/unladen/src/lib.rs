@@ -44,7 +44,7 @@
 //! and writing what is known is *steady*: it allocates nothing and frees nothing. Writing keeps no lock
 //! while the sink has a chunk, so that any number of scrapes run side by side, however slow one is.
 //!
-//! Features: `endpoint` (on by default), `http-body`, `listener`, `otlp`, `opentelemetry`, `metrics`.
+//! Features: `endpoint` (on by default), `http-body`, `listener`, `otlp`, `otlp-tls`, `opentelemetry`, `metrics`.
 #![forbid(unsafe_code)]
 
 pub mod allocator;
