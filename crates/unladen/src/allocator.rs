@@ -4,7 +4,7 @@
 //! asking most of them takes unsafe code or a crate of theirs. It writes what a closure says. For jemalloc,
 //! with the crate `tikv-jemalloc-ctl`:
 //!
-//! ```ignore
+//! ```text
 //! use tikv_jemalloc_ctl::{epoch, stats};
 //! use unladen::allocator::{Allocator, Figures};
 //!

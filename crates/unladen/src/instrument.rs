@@ -1,9 +1,10 @@
 //! The handles: counter, up-down counter, gauge, histogram.
 //!
 //! A handle holds one series. Its use neither locks, hashes nor allocates, but for the first use by each
-//! thread, of an expired series, and of a native histogram by a thread that has no cell of its own yet ([`segment`](crate::segment) tells how several threads keep out of
-//! each other's way). Cloning one is two atomic additions. Not to be used in a signal handler: it may
-//! have interrupted a use of the same series by the same thread.
+//! thread, of an expired series, and of a native histogram by a thread that has no cell of its own yet
+//! ([`segment`](crate::segment) tells how several threads keep out of each other's way). Cloning one is
+//! two atomic additions. Not to be used in a signal handler: it may have interrupted a use of the same
+//! series by the same thread.
 
 #![expect(private_interfaces, reason = "the traits are sealed: nobody outside calls these")]
 
