@@ -1,0 +1,1 @@
+//! Profiles without signals: the kernel's perf events, and the heap.

@@ -1,0 +1,1 @@
+//! The allocator's wrapper: samples by bytes, and counts by stage.

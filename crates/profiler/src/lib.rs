@@ -1,0 +1,27 @@
+//! Wall-clock, CPU and heap profiles of the program it is linked into, at a bounded cost.
+//!
+//! ```text
+//! profiler   start, stop, read
+//! sample/    which thread when; the signal; the time budget
+//! unwind/    registers → addresses, with tables that are prepared beforehand
+//! events/    the same without signals, from the kernel's perf events
+//! heap/      the allocator's wrapper; stages
+//! scope      labels that the program sets
+//! profile/   addresses → stacks, locations, functions, strings; values; pprof
+//! symbols/   addresses → functions, files, lines
+//! serve/     /debug/pprof/ for any HTTP server
+//! ```
+//! A sample flows one way: a thread is interrupted and writes its stack into a slot that was there before;
+//! the sampler's thread finds the stack in the tables; a reader writes what was added since it looked last.
+//!
+//! All `unsafe` of the profiler is in the files that say so at their head: those that handle the signal,
+//! walk stacks, wrap the allocator and talk to the kernel.
+pub mod events;
+pub mod heap;
+pub mod profile;
+pub mod sample;
+pub mod unwind;
+
+mod error;
+
+pub use error::Error;

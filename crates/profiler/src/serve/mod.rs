@@ -1,0 +1,1 @@
+//! `/debug/pprof/` for any HTTP server.

@@ -1,0 +1,1 @@
+//! From addresses to functions, files and lines.
