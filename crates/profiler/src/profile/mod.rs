@@ -87,7 +87,16 @@ pub struct Stack<'a> {
 
 /// Says what an address stands for. One address may be several functions: those inlined at it, innermost
 /// first, and the one they were inlined into last.
+///
+/// Whoever has several addresses to ask for hands them all to [`prepare`](Symbolize::prepare) first.
 pub trait Symbolize {
+    /// Announces what will be asked for, in any order, so that each file is read once for all of them. What
+    /// was announced before is forgotten. Addresses that were not announced may be asked for as well, at
+    /// the price of a batch each.
+    fn prepare(&mut self, addresses: &[u64], mappings: &[Mapping]) {
+        let _ = (addresses, mappings);
+    }
+
     /// Calls `found` for each function at `address`, which lies in `mapping`; not at all for an unknown one.
     fn symbolize(&mut self, address: u64, mapping: Option<&Mapping>, found: &mut dyn FnMut(Symbol<'_>));
 }
