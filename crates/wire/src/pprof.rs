@@ -3,6 +3,9 @@
 //! ```text
 //! record     what a profile is made of, the same for writing and for reading
 //! writer     a profile, streamed field by field into a sink
+//! reader     a profile's fields as they come, lent from its bytes
+//! document   a profile, checked and indexed, for who asks what stands behind an id
+//! error      what is wrong with a profile, and where
 //! ```
 //! The source is `perftools.profiles.Profile` (google/pprof, proto/profile.proto, 2026), and where the
 //! schema is silent what google/pprof's Go package does: which profiles it refuses, what a label without a
@@ -14,9 +17,15 @@
 //! Strings are bytes here: names of threads are cut in the middle of a character by the kernel and symbols
 //! of C++ are in any encoding, and Go's reader accepts both.
 
+mod document;
+mod error;
+mod reader;
 mod record;
 mod writer;
 
+pub use document::{Document, Facts, Frame, Frames, Samples};
+pub use error::{Error, Reason, Table};
+pub use reader::{Comments, Event, Item, Labels, Lines, LocationIds, Reader, SampleRead, Values};
 pub use record::{
     Function, FunctionId, Label, LabelValue, Line, Location, LocationId, Mapping, MappingId,
     Sample, StringId, ValueType,

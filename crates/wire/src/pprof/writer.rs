@@ -42,7 +42,10 @@ use crate::protobuf::{Message, Sink, varint_len};
 ///         labels: [].into_iter(),
 ///     });
 /// });
-/// assert!(profile.starts_with(b"\x32\0\x32\x03cpu"));
+/// let document = wire::pprof::Document::read(&profile).expect("ours");
+/// let sample = document.samples().next().expect("the one");
+/// let frame = document.frames(sample.locations).next().expect("the one");
+/// assert_eq!(document.text(frame.function.expect("the one").name), "main");
 /// ```
 #[derive(Debug)]
 pub struct Writer<S> {
