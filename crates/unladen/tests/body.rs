@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{Thread, ThreadId};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body::Body as _;
 use http_body_util::BodyExt;
-use unladen::endpoint::{Body, Endpoint, Unfinished};
+use unladen::endpoint::{Answer, Body, Endpoint, Render, Unfinished};
 use unladen::{Collector, FamilyWriter, Registry, StoredLabels};
 
 const MANY: usize = 200_000;
@@ -155,10 +156,53 @@ fn too_many_at_once_are_refused() {
     let refused = get(&endpoint);
     assert_eq!(refused.status(), 503);
     assert_eq!(refused.headers()["content-type"], "text/plain; charset=utf-8");
-    assert_eq!(whole(refused.into_body()), "too many scrapes are being answered\n");
+    assert_eq!(whole(refused.into_body()), "too many requests are being answered\n");
     drop(bodies);
     // Threads are free again once they have seen it.
     while get(&endpoint).status() != 200 {
         std::thread::yield_now();
     }
+}
+
+/// A body that can be had after a time.
+#[derive(Debug)]
+struct Later(Instant, mpsc::Sender<()>);
+
+impl Render for Later {
+    fn ready_at(&self) -> Option<Instant> {
+        Some(self.0)
+    }
+
+    fn render(self: Box<Self>, give: &mut dyn FnMut(&[u8]) -> bool) {
+        assert!(Instant::now() >= self.0);
+        assert!(give(b"lat") && give(b"er"));
+    }
+}
+
+impl Drop for Later {
+    fn drop(&mut self) {
+        let _ = self.1.send(());
+    }
+}
+
+#[test]
+fn a_body_that_has_to_be_waited_for_is_waited_for_elsewhere() {
+    let (sender, dropped) = mpsc::channel();
+    let answer = |after: Duration| {
+        let later = Later(Instant::now() + after, sender.clone());
+        Answer::rendered(200, vec![("Content-Type", "x/y".into())], Box::new(later))
+    };
+    let response = answer(Duration::from_millis(30)).into_response();
+    assert_eq!(response.headers()["content-type"], "x/y");
+    assert_eq!(whole(response.into_body()), "later");
+    dropped.recv().unwrap();
+    // A client that goes away ends the wait.
+    let never = Duration::from_secs(3600);
+    let mut body = answer(never).into_response().into_body();
+    let waker = Waker::noop();
+    assert!(Pin::new(&mut body).poll_frame(&mut Context::from_waker(waker)).is_pending());
+    drop(body);
+    dropped.recv().unwrap();
+    let response = answer(never).without_body().into_response();
+    assert!(response.body().is_end_stream());
 }

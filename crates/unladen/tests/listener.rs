@@ -3,9 +3,9 @@
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use unladen::endpoint::{Endpoint, Listener};
+use unladen::endpoint::{Answer, Endpoint, Listener, Render, RouteRequest};
 use unladen::{Collector, FamilyWriter, Registry, StoredLabels};
 
 /// Rows of a body that no socket's buffers hold.
@@ -335,6 +335,120 @@ fn stopping_ends_what_is_idle_and_lets_answers_end() {
         stopped.join().unwrap();
     });
     TcpStream::connect(address).unwrap_err();
+}
+
+/// A body that can be had after a time; tells when it is given up before that.
+#[derive(Debug)]
+struct Later {
+    time: Instant,
+    given_up: Option<mpsc::Sender<()>>,
+}
+
+impl Render for Later {
+    fn ready_at(&self) -> Option<Instant> {
+        Some(self.time)
+    }
+
+    fn render(mut self: Box<Self>, give: &mut dyn FnMut(&[u8]) -> bool) {
+        assert!(Instant::now() >= self.time);
+        self.given_up = None;
+        for part in [&b"la"[..], b"ter", b"\n"] {
+            assert!(give(part));
+        }
+    }
+}
+
+impl Drop for Later {
+    fn drop(&mut self) {
+        self.given_up.iter().for_each(|given_up| drop(given_up.send(())));
+    }
+}
+
+/// A listener with a path whose answers take as many milliseconds as the query says.
+fn with_routes() -> (Listener, mpsc::Receiver<()>) {
+    let (given_up, is_given_up) = mpsc::channel();
+    let later = move |asked: &RouteRequest<'_>| {
+        let millis = asked.request.query.and_then(|query| query.parse().ok()).unwrap_or(0);
+        let time = Instant::now() + Duration::from_millis(millis);
+        let body = Box::new(Later { time, given_up: Some(given_up.clone()) });
+        Answer::rendered(200, vec![("X-Path", asked.path.to_owned().into())], body)
+    };
+    let echo = |asked: &RouteRequest<'_>| {
+        let text = format!("{} {} ", asked.request.method, asked.path);
+        let body = String::from_utf8_lossy(asked.body).into_owned();
+        Answer::whole(200, vec![("Content-Type", "text/plain".into())], text + &body)
+    };
+    let builder = Listener::builder(Endpoint::new(registry()));
+    let builder = builder.route("/later/", later).route("/echo", echo);
+    (builder.bind("127.0.0.1:0").unwrap(), is_given_up)
+}
+
+#[test]
+fn further_paths_are_answered_beside_the_metrics() {
+    let (listener, _) = with_routes();
+    let large = "x".repeat(100_000);
+    for (method, target, body, status, expected) in [
+        ("GET", "/metrics?name[]=requests", "", 200, "requests_total"),
+        ("GET", "/", "", 200, "<a href=\"/later/\">"),
+        ("GET", "/echo/a?b", "", 200, "GET /echo/a "),
+        ("GET", "/echoes", "", 404, "nothing is here"),
+        ("POST", "/echo", "0x1+0x2", 200, "POST /echo 0x1+0x2"),
+        ("POST", "/echo", &large, 200, &large),
+        ("GET", "/later/x", "", 200, "later\n"),
+        ("GET", "/later?20", "", 200, "later\n"),
+        ("HEAD", "/later/x?60000", "", 200, ""),
+        ("HEAD", "/echo", "", 200, ""),
+    ] {
+        let mut client = Client::new(&listener);
+        let length = body.len();
+        let head = format!("{method} {target} HTTP/1.1\r\nContent-Length: {length}\r\n\r\n");
+        client.send(&head);
+        client.send(body);
+        let response = client.response(method == "HEAD").unwrap();
+        assert_eq!(response.status, status, "{method} {target}");
+        assert!(response.text().contains(expected), "{method} {target}: {}", response.text());
+        let path = target.split('?').next();
+        assert_eq!(response.header("X-Path"), path.filter(|path| path.starts_with("/later")));
+        assert_eq!(response.header("Connection"), (length > 0).then_some("close"));
+    }
+    for (field, status) in [
+        ("Transfer-Encoding: chunked", 411),
+        ("Content-Length: 2000000", 413),
+        ("Content-Length: 5\r\nContent-Length: 6", 400),
+        ("Content-Length: x", 400),
+    ] {
+        let mut client = Client::new(&listener);
+        client.send(&format!("POST /echo HTTP/1.1\r\n{field}\r\n\r\n"));
+        assert_eq!(client.response(false).unwrap().status, status, "{field}");
+        assert!(client.has_ended());
+    }
+}
+
+#[test]
+fn an_answer_that_has_to_be_waited_for_goes_with_its_client() {
+    let (listener, given_up) = with_routes();
+    let forever = "GET /later?600000000 HTTP/1.1\r\n\r\n";
+    let mut client = Client::new(&listener);
+    client.send(forever);
+    drop(client);
+    given_up.recv().unwrap();
+    // What is sent meanwhile is answered afterwards.
+    let mut client = Client::new(&listener);
+    client.send("GET /later?50 HTTP/1.1\r\n\r\n");
+    client.send("GET /echo HTTP/1.1\r\n\r\n");
+    assert_eq!(client.response(false).unwrap().text(), "later\n");
+    assert_eq!(client.response(false).unwrap().text(), "GET /echo ");
+    // Nor does the end of the listener wait.
+    client.send(forever);
+    let full = format!("GET /later?600000000 HTTP/1.1\r\n\r\n{}", "x".repeat(8 << 10));
+    let mut busy = Client::new(&listener);
+    busy.send(&full);
+    // Both wait by the time that a third has its answer, or are idle still.
+    assert_eq!(Client::new(&listener).get("/echo", "").status, 200);
+    let begun = Instant::now();
+    drop(listener);
+    assert!(begun.elapsed() < Duration::from_secs(4));
+    assert!(client.has_ended() && busy.has_ended());
 }
 
 #[test]

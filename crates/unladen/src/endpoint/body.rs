@@ -3,7 +3,7 @@
 //! 1. A thread of the endpoint's own renders; the task that sends the body never does.
 //! 2. Chunks of at most 64 KiB pass through a pipe that holds two. A server that takes no more stops the
 //!    rendering until it does; one that takes nothing for a minute has the body broken off.
-//! 3. A body that is dropped ends its rendering, and its thread takes the next.
+//! 3. A body that is dropped ends its rendering, or the wait for its time, and its thread takes the next.
 //! 4. A body whose rendering broke off is an error and not an end, upon which servers cut the connection:
 //!    nobody takes a part for the whole.
 //!
@@ -11,6 +11,7 @@
 
 use std::fmt;
 use std::pin::Pin;
+use std::sync::LazyLock;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -19,11 +20,14 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderName, HeaderValue};
 use http_body::{Frame, SizeHint};
 
 use super::pipe::{Receiver, pipe};
-use super::workers::Job;
+use super::workers::{Job, Workers};
 use super::{Answer, Content, Endpoint, Request};
 
 /// How long a chunk may wait for somebody who takes it before the body is given up.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Those who wait for bodies that are not metrics, and render them: scrapes never wait for their threads.
+static OTHERS: LazyLock<Workers> = LazyLock::new(Workers::default);
 
 /// The body of an answer.
 #[derive(Debug)]
@@ -43,7 +47,7 @@ pub struct Unfinished;
 
 impl fmt::Display for Unfinished {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the metrics were not rendered to their end")
+        f.write_str("the body was not rendered to its end")
     }
 }
 
@@ -74,14 +78,15 @@ impl Endpoint {
 }
 
 impl Answer {
-    /// The answer as hyper and axum send it; see [`Endpoint::respond`].
+    /// The answer as hyper and axum send it; see [`Endpoint::respond`]. Its head goes out at once, also where
+    /// the body has to be waited for.
     pub fn into_response(self) -> http::Response<Body> {
         let mut response = http::Response::new(Body(Kind::None));
         self.put_head(&mut response);
         *response.body_mut() = match self.into_body() {
             Some(body) => body,
             None => {
-                let refused = Answer::text(503, "too many scrapes are being answered\n");
+                let refused = Answer::text(503, "too many requests are being answered\n");
                 response.headers_mut().clear();
                 refused.put_head(&mut response);
                 refused.into_body().unwrap_or(Body(Kind::None))
@@ -110,10 +115,15 @@ impl Answer {
         }
         let endpoint = match self.content {
             Content::Text(text) => return Some(Body(Kind::Text(text.into_owned().into()))),
-            Content::Exposition(ref exposition) => exposition.endpoint.clone(),
+            Content::Exposition(ref exposition) => Some(exposition.endpoint.clone()),
+            Content::Rendered(_) => None,
         };
         let (sender, receiver) = pipe(PATIENCE);
-        let is_taken = endpoint.0.workers.take(Job { answer: self, sender });
+        let job = Job { answer: self, sender };
+        let is_taken = match endpoint {
+            Some(endpoint) => endpoint.0.workers.take(job),
+            None => OTHERS.take(job),
+        };
         is_taken.then_some(Body(Kind::Chunks(receiver)))
     }
 }

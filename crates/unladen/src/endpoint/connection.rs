@@ -2,20 +2,26 @@
 //!
 //! What is refused: a head of more than 8 KiB or 64 fields (431), one that is no HTTP/1 (400), paths that
 //! are not there (404), other methods than `GET` and `HEAD` (405). A request with a body is answered, and
-//! the connection closed behind it, so that its body is never taken for another request.
+//! the connection closed behind it, so that its body is never taken for another request. Further paths get
+//! the body, of at most 1 MiB (413) and with its length in the head (411).
+//!
+//! An answer that has to be waited for is dropped when its client closes the connection meanwhile.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::listener::Shared;
-use super::{Answer, Request};
+use super::listener::{Shared, Slot};
+use super::{Answer, Request, RouteRequest};
 
 /// The longest head of a request, in bytes.
 const HEAD: usize = 8 << 10;
 
 /// The most fields in it.
 const FIELDS: usize = 64;
+
+/// The longest body of a request, in bytes.
+const BODY: usize = 1 << 20;
 
 /// How long to wait for the other side to close first, and how much to read until then: bytes that are
 /// left would have the system take back what it has not delivered yet.
@@ -24,6 +30,7 @@ const LINGER: (Duration, usize) = (Duration::from_millis(500), 64 << 10);
 /// A connection, with what has been read of it.
 pub(super) struct Connection<'c> {
     stream: &'c TcpStream,
+    slot: &'c Slot,
     shared: &'c Shared,
     buffer: Box<[u8]>,
     filled: usize,
@@ -39,14 +46,34 @@ struct Head {
 
 /// Where a request leads.
 enum Target {
-    Metrics(Answer),
-    Page,
-    Other(Answer),
+    Answer(Answer),
+    /// To a further path, with a body that is still to be read.
+    Body(Posted),
+}
+
+/// A request whose body is still to be read.
+struct Posted {
+    /// Which route it is for.
+    route: usize,
+    method: String,
+    path: String,
+    query: Option<String>,
+    /// Of the body, in bytes.
+    length: usize,
+}
+
+/// The body that a request announces.
+#[derive(Clone, Copy)]
+enum Announced {
+    Length(usize),
+    Chunks,
+    Nonsense,
 }
 
 impl<'c> Connection<'c> {
-    pub(super) fn new(stream: &'c TcpStream, shared: &'c Shared) -> Self {
-        Connection { stream, shared, buffer: vec![0; HEAD].into_boxed_slice(), filled: 0 }
+    pub(super) fn new(slot: &'c Slot, shared: &'c Shared) -> Self {
+        let stream = &slot.stream;
+        Connection { stream, slot, shared, buffer: vec![0; HEAD].into_boxed_slice(), filled: 0 }
     }
 
     /// Waits for the first byte of a request; says whether one came in time.
@@ -78,7 +105,17 @@ impl<'c> Connection<'c> {
         loop {
             match self.parse() {
                 Ok(Some((head, target))) => {
-                    let is_done = self.respond(&head, target).is_ok();
+                    let answer = match target {
+                        Target::Answer(answer) => answer,
+                        Target::Body(posted) => match self.body(&head, posted.length, deadline) {
+                            Some(body) => self.posted(&posted, &body),
+                            None => return false,
+                        },
+                    };
+                    if answer.ready_at().is_some_and(|time| !self.wait_until(time)) {
+                        return false;
+                    }
+                    let is_done = self.respond(&head, answer).is_ok();
                     self.buffer.copy_within(head.length..self.filled, 0);
                     self.filled -= head.length;
                     if is_done && !head.is_kept {
@@ -103,10 +140,71 @@ impl<'c> Connection<'c> {
 
     fn refuse(&mut self, status: u16, text: &'static str) -> bool {
         let head = Head { length: self.filled, is_kept: false, is_old: false };
-        if self.respond(&head, Target::Other(Answer::text(status, text))).is_ok() {
+        if self.respond(&head, Answer::text(status, text)).is_ok() {
             self.linger();
         }
         false
+    }
+
+    /// The body of a request, taken out of the buffer and read to its end; none where it does not come in
+    /// time.
+    fn body(&mut self, head: &Head, length: usize, deadline: Instant) -> Option<Vec<u8>> {
+        let there = (self.filled - head.length).min(length);
+        let mut body = vec![0; length];
+        body[..there].copy_from_slice(&self.buffer[head.length..head.length + there]);
+        self.buffer.copy_within(head.length + there..self.filled, head.length);
+        self.filled -= there;
+        let mut filled = there;
+        while filled < length {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() || self.stream.set_read_timeout(Some(left)).is_err() {
+                return None;
+            }
+            match self.stream.read(&mut body[filled..]) {
+                Ok(0) => return None,
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return None,
+            }
+        }
+        Some(body)
+    }
+
+    fn posted(&self, posted: &Posted, body: &[u8]) -> Answer {
+        let Posted { method, path, query, .. } = posted;
+        let request = Request { method, query: query.as_deref(), ..Request::default() };
+        self.shared.settings.routes[posted.route].answer(&RouteRequest { request, path, body })
+    }
+
+    /// Waits for a time; says whether the client did so too. What it sends meanwhile is kept.
+    fn wait_until(&mut self, time: Instant) -> bool {
+        if !self.shared.begins_to_wait(self.slot) {
+            return false;
+        }
+        let is_still_there = loop {
+            let left = time.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break true;
+            }
+            // A client that sends more than there is room for is not looked after any further.
+            if self.filled == self.buffer.len() {
+                break self.shared.wait(time);
+            }
+            if self.stream.set_read_timeout(Some(left)).is_err() {
+                break false;
+            }
+            match self.stream.read(&mut self.buffer[self.filled..]) {
+                Ok(0) => break false,
+                Ok(count) => self.filled += count,
+                Err(error) => match error.kind() {
+                    io::ErrorKind::Interrupted
+                    | io::ErrorKind::WouldBlock
+                    | io::ErrorKind::TimedOut => {}
+                    _ => break false,
+                },
+            }
+        };
+        is_still_there && self.shared.has_waited(self.slot)
     }
 
     /// The request that the buffer begins with, if its head is there.
@@ -119,6 +217,7 @@ impl<'c> Connection<'c> {
         let is_old = request.version == Some(0);
         let mut head = Head { length, is_kept: !is_old, is_old };
         let (mut accept, mut accept_encoding) = (None, None);
+        let mut announced = Announced::Length(0);
         for field in request.headers.iter() {
             let value = std::str::from_utf8(field.value).ok();
             let is = |name: &str| field.name.eq_ignore_ascii_case(name);
@@ -129,10 +228,16 @@ impl<'c> Connection<'c> {
             } else if is("connection") {
                 let mut words = value.unwrap_or_default().split(',').map(str::trim);
                 head.is_kept &= !words.any(|word| word.eq_ignore_ascii_case("close"));
-            } else if is("transfer-encoding") || (is("content-length") && field.value != b"0") {
-                head.is_kept = false;
+            } else if is("transfer-encoding") {
+                announced = Announced::Chunks;
+            } else if is("content-length") && field.value != b"0" {
+                announced = match (announced, value.and_then(|value| value.parse().ok())) {
+                    (Announced::Length(0), Some(length)) => Announced::Length(length),
+                    _ => Announced::Nonsense,
+                };
             }
         }
+        head.is_kept &= matches!(announced, Announced::Length(0));
         let method = request.method.unwrap_or_default();
         let target = request.path.unwrap_or_default();
         let (path, query) = match target.split_once('?') {
@@ -140,29 +245,46 @@ impl<'c> Connection<'c> {
             None => (target, None),
         };
         let request = Request { method, accept, accept_encoding, query };
-        Ok(Some((head, self.route(without_authority(path), &request))))
+        Ok(Some((head, self.route(without_authority(path), &request, announced))))
     }
 
-    fn route(&self, path: &str, request: &Request<'_>) -> Target {
+    fn route(&self, path: &str, request: &Request<'_>, announced: Announced) -> Target {
+        let settings = &self.shared.settings;
         let is_get = matches!(request.method, "GET" | "HEAD");
-        if path == self.shared.settings.path {
-            Target::Metrics(self.shared.endpoint.answer(request))
+        let answer = if path == settings.path {
+            self.shared.endpoint.answer(request)
         } else if path == "/" && is_get {
-            Target::Page
+            Answer::page(&settings.path, settings.routes.iter().map(|route| &*route.prefix))
         } else if path == "/" {
-            Target::Other(Answer::not_allowed())
+            Answer::not_allowed()
+        } else if let Some(at) = settings.routes.iter().position(|route| route.leads_to(path)) {
+            match announced {
+                Announced::Length(0) => {
+                    let request = RouteRequest { request: *request, path, body: &[] };
+                    settings.routes[at].answer(&request)
+                }
+                Announced::Length(length) if length <= BODY => {
+                    return Target::Body(Posted {
+                        route: at,
+                        method: request.method.to_owned(),
+                        path: path.to_owned(),
+                        query: request.query.map(str::to_owned),
+                        length,
+                    });
+                }
+                Announced::Length(_) => Answer::text(413, "the body of the request is too long\n"),
+                Announced::Chunks => Answer::text(411, "the request does not say its length\n"),
+                Announced::Nonsense => Answer::text(400, "the request's length is no number\n"),
+            }
         } else {
-            let text = format!("nothing is here; metrics are at {}\n", self.shared.settings.path);
+            let text = format!("nothing is here; metrics are at {}\n", settings.path);
             let is_head = request.method == "HEAD";
-            Target::Other(Answer { is_head, ..Answer::text(404, text) })
-        }
+            Answer { is_head, ..Answer::text(404, text) }
+        };
+        Target::Answer(answer)
     }
 
-    fn respond(&self, head: &Head, target: Target) -> io::Result<()> {
-        let answer = match target {
-            Target::Metrics(answer) | Target::Other(answer) => answer,
-            Target::Page => Answer::page(&self.shared.settings.path),
-        };
+    fn respond(&self, head: &Head, answer: Answer) -> io::Result<()> {
         let mut out = Timed {
             stream: self.stream,
             deadline: Instant::now() + self.shared.settings.answer_patience,
@@ -227,7 +349,12 @@ fn write_head(room: &mut [u8], answer: &Answer, head: &Head) -> io::Result<usize
         200 => "OK",
         400 => "Bad Request",
         404 => "Not Found",
+        301 => "Moved Permanently",
         405 => "Method Not Allowed",
+        411 => "Length Required",
+        413 => "Content Too Large",
+        500 => "Internal Server Error",
+        503 => "Service Unavailable",
         431 => "Request Header Fields Too Large",
         _ => "",
     };

@@ -14,13 +14,14 @@ use std::net::{
     IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs,
 };
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use super::Endpoint;
 use super::connection::Connection;
+use super::route::{Route, RouteRequest};
+use super::{Answer, Endpoint};
 use crate::registry::Registry;
 
 /// How long to wait after the system refused a connection or a thread.
@@ -33,6 +34,7 @@ const GRACE: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) path: String,
+    pub(super) routes: Vec<Route>,
     most_connections: usize,
     /// For a request's head, from its first byte on.
     pub(super) request_patience: Duration,
@@ -54,6 +56,28 @@ impl Builder {
     #[must_use]
     pub fn path(mut self, path: &str) -> Self {
         path.clone_into(&mut self.settings.path);
+        self
+    }
+
+    /// Has `handler` answer a path, and what lies below it, beside the metrics. What of several leads to a
+    /// path is the first that was given. A handler runs on the connection's thread and may block it; an answer
+    /// that has to be waited for ([`Answer::rendered`]) is dropped when its client goes away.
+    ///
+    /// ```no_run
+    /// # use unladen::endpoint::{Answer, Endpoint, Listener};
+    /// # let endpoint = Endpoint::new(unladen::Registry::new());
+    /// let listener = Listener::builder(endpoint)
+    ///     .route("/healthy", |_| Answer::whole(200, Vec::new(), "yes\n"))
+    ///     .bind("127.0.0.1:9100")?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn route(
+        mut self,
+        path: &str,
+        handler: impl Fn(&RouteRequest<'_>) -> Answer + Send + Sync + 'static,
+    ) -> Self {
+        self.settings.routes.push(Route::new(path, handler));
         self
     }
 
@@ -92,10 +116,12 @@ impl Builder {
     /// letters, digits and `/-_.~`.
     pub fn bind(self, address: impl ToSocketAddrs + fmt::Debug) -> io::Result<Listener> {
         let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"/-_.~".contains(&b);
-        let path = &self.settings.path;
-        if !path.starts_with('/') || !path.bytes().all(is_plain) {
-            let reason = format!("the path {path:?} is not one of letters, digits and /-_.~");
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+        let routes = self.settings.routes.iter().map(|route| &route.prefix);
+        for path in std::iter::once(&self.settings.path).chain(routes) {
+            if !path.starts_with('/') || !path.bytes().all(is_plain) {
+                let reason = format!("the path {path:?} is not one of letters, digits and /-_.~");
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+            }
         }
         let refused = |error: io::Error| {
             io::Error::new(error.kind(), format!("can't listen on {address:?}: {error}"))
@@ -153,6 +179,7 @@ impl Listener {
     pub fn builder(endpoint: Endpoint) -> Builder {
         let settings = Settings {
             path: "/metrics".to_owned(),
+            routes: Vec::new(),
             most_connections: 32,
             request_patience: Duration::from_secs(10),
             answer_patience: Duration::from_secs(60),
@@ -168,11 +195,12 @@ impl Listener {
 }
 
 impl Drop for Listener {
-    /// Waits for answers that are under way, but no longer than five seconds.
+    /// Waits for answers that are being sent, but no longer than five seconds; for those that are still
+    /// collecting, not at all.
     fn drop(&mut self) {
         let mut state = self.shared.state.lock();
         state.is_stopping = true;
-        state.connections.iter().filter(|slot| slot.is_idle()).for_each(|slot| slot.cut());
+        state.connections.iter().filter(|slot| slot.sends_nothing()).for_each(|slot| slot.cut());
         drop(state);
         self.shared.changed.notify_all();
         // Wakes the thread that takes connections; it finds that nobody wants them.
@@ -218,15 +246,21 @@ impl State {
 }
 
 /// A connection as the others see it.
-struct Slot {
-    stream: TcpStream,
+pub(super) struct Slot {
+    pub(super) stream: TcpStream,
     /// When it fell idle; 0 while it has a request.
     idle_since: AtomicU64,
+    /// Its answer has to be waited for.
+    is_waiting: AtomicBool,
 }
 
 impl Slot {
     fn is_idle(&self) -> bool {
         self.idle_since.load(Relaxed) > 0
+    }
+
+    fn sends_nothing(&self) -> bool {
+        self.is_idle() || self.is_waiting.load(Relaxed)
     }
 
     /// Ends what its thread waits for.
@@ -280,7 +314,11 @@ impl Shared {
     fn start(self: &Arc<Self>, stream: TcpStream) {
         // Answers are written in large pieces; waiting for more would only delay the last one.
         let _ = stream.set_nodelay(true);
-        let slot = Arc::new(Slot { stream, idle_since: AtomicU64::new(0) });
+        let slot = Arc::new(Slot {
+            stream,
+            idle_since: AtomicU64::new(0),
+            is_waiting: AtomicBool::new(false),
+        });
         let mut state = self.state.lock();
         if state.is_stopping {
             return;
@@ -303,7 +341,7 @@ struct Held {
 
 impl Held {
     fn serve(&self) {
-        let mut connection = Connection::new(&self.slot.stream, &self.shared);
+        let mut connection = Connection::new(&self.slot, &self.shared);
         loop {
             if !self.shared.falls_idle(&self.slot) {
                 return;
@@ -325,6 +363,33 @@ impl Shared {
         if state.connections.len() >= self.settings.most_connections {
             self.changed.notify_all();
         }
+        !state.is_stopping
+    }
+}
+
+impl Shared {
+    /// Marks a connection as one whose answer has to be waited for; says whether it may be.
+    pub(super) fn begins_to_wait(&self, slot: &Slot) -> bool {
+        let state = self.state.lock();
+        slot.is_waiting.store(true, Relaxed);
+        !state.is_stopping
+    }
+
+    /// Waits without looking at the connection; says whether the listener did so too.
+    pub(super) fn wait(&self, time: Instant) -> bool {
+        let mut state = self.state.lock();
+        while !state.is_stopping {
+            if self.changed.wait_until(&mut state, time).timed_out() {
+                break;
+            }
+        }
+        !state.is_stopping
+    }
+
+    /// The wait is over; says whether the answer is still wanted.
+    pub(super) fn has_waited(&self, slot: &Slot) -> bool {
+        let state = self.state.lock();
+        slot.is_waiting.store(false, Relaxed);
         !state.is_stopping
     }
 }

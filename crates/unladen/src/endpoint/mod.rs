@@ -11,6 +11,8 @@
 //! pipe       from such a thread to the task that sends
 //! listener   a listener for programs that have no HTTP server (feature `listener`)
 //! connection a connection of it
+//! route      further paths on it
+//! render     answers on those, whose bodies somebody else renders
 //! ```
 //! ```
 //! use unladen::Registry;
@@ -63,6 +65,9 @@ mod pattern;
 #[cfg(feature = "http-body")]
 mod pipe;
 mod query;
+mod render;
+#[cfg(feature = "listener")]
+mod route;
 mod selector;
 #[cfg(feature = "http-body")]
 mod workers;
@@ -85,6 +90,9 @@ use gzip::Gzip;
 #[cfg(feature = "listener")]
 pub use listener::{Builder as ListenerBuilder, Listener};
 use query::Query;
+pub use render::Render;
+#[cfg(feature = "listener")]
+pub use route::RouteRequest;
 
 /// States of packing, and filters, that are kept for the next scrapes.
 const KEPT: usize = 4;
@@ -174,7 +182,7 @@ impl Endpoint {
         Answer {
             status: 200,
             content_type: ContentType::of(negotiated),
-            allow: None,
+            headers: Vec::new(),
             is_head: request.method == "HEAD",
             content: Content::Exposition(Exposition {
                 endpoint: self.clone(),
@@ -202,7 +210,8 @@ impl Endpoint {
 pub struct Answer {
     status: u16,
     content_type: ContentType,
-    allow: Option<&'static str>,
+    /// Further ones, most of them of answers that are no exposition.
+    headers: Vec<(&'static str, Cow<'static, str>)>,
     is_head: bool,
     content: Content,
 }
@@ -211,6 +220,7 @@ pub struct Answer {
 enum Content {
     Text(Cow<'static, str>),
     Exposition(Exposition),
+    Rendered(Box<dyn Render>),
 }
 
 /// A body that is not rendered yet.
@@ -228,7 +238,7 @@ impl Answer {
         Answer {
             status,
             content_type: ContentType::TEXT,
-            allow: None,
+            headers: Vec::new(),
             is_head: false,
             content: Content::Text(text.into()),
         }
@@ -237,19 +247,24 @@ impl Answer {
     /// The answer to another method.
     fn not_allowed() -> Self {
         let text = "only GET and HEAD are answered here\n";
-        Answer { allow: Some("GET, HEAD"), ..Answer::text(405, text) }
+        let headers = vec![("Allow", Cow::Borrowed("GET, HEAD"))];
+        Answer { headers, ..Answer::text(405, text) }
     }
 
-    /// A page that leads to the metrics.
+    /// A page that leads to the metrics and to what else there is.
     #[cfg(feature = "listener")]
-    fn page(path: &str) -> Self {
-        let text = format!(
+    fn page<'p>(path: &str, others: impl Iterator<Item = &'p str>) -> Self {
+        let mut text = format!(
             "<!doctype html>\n<title>Metrics</title>\n<p><a href=\"{path}\">Metrics</a></p>\n"
         );
+        for other in others {
+            // Writing to a String never fails.
+            let _ = writeln!(text, "<p><a href=\"{other}\">{other}</a></p>");
+        }
         Answer { content_type: ContentType::HTML, ..Answer::text(200, text) }
     }
 
-    /// The HTTP status: 200, 400 or 405.
+    /// The HTTP status: 200, 400 or 405, unless the answer is of one's own making.
     pub fn status(&self) -> u16 {
         self.status
     }
@@ -258,7 +273,7 @@ impl Answer {
     /// on. Framing is the server's: the length of a body is not known before it is rendered.
     pub fn headers(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let (encoding, vary) = match &self.content {
-            Content::Text(_) => (None, None),
+            Content::Text(_) | Content::Rendered(_) => (None, None),
             Content::Exposition(exposition) => {
                 let word =
                     (exposition.encoding != Encoding::Identity).then(|| exposition.encoding.word());
@@ -266,20 +281,20 @@ impl Answer {
             }
         };
         [
-            ("Content-Type", Some(self.content_type.as_str())),
+            ("Content-Type", Some(self.content_type.as_str()).filter(|value| !value.is_empty())),
             ("Content-Encoding", encoding),
             ("Vary", vary),
-            ("Allow", self.allow),
         ]
         .into_iter()
         .filter_map(|(name, value)| Some((name, value?)))
+        .chain(self.headers.iter().map(|(name, value)| (*name, &**value)))
     }
 
     /// The length of the body, where it is known.
     pub fn content_length(&self) -> Option<usize> {
         match &self.content {
             Content::Text(text) => Some(text.len()),
-            Content::Exposition(_) => None,
+            Content::Exposition(_) | Content::Rendered(_) => None,
         }
     }
 
@@ -318,6 +333,7 @@ impl Answer {
             _ if self.is_head => Ok(state),
             Content::Text(text) => fold(state, text.as_bytes()),
             Content::Exposition(exposition) => exposition.render(state, fold),
+            Content::Rendered(body) => render::try_fold(body, state, fold),
         }
     }
 }
@@ -389,6 +405,7 @@ struct ContentType {
 
 impl ContentType {
     const LONGEST: usize = 160;
+    const NONE: ContentType = ContentType::new(b"");
     const TEXT: ContentType = ContentType::new(b"text/plain; charset=utf-8");
     #[cfg(feature = "listener")]
     const HTML: ContentType = ContentType::new(b"text/html; charset=utf-8");

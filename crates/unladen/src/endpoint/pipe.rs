@@ -81,6 +81,17 @@ impl Sender {
         }
     }
 
+    /// Waits for a time; says whether the reader did so too.
+    pub(super) fn wait_until(&self, time: Instant) -> bool {
+        let mut state = self.shared.state.lock();
+        while !state.is_abandoned {
+            if self.shared.has_room.wait_until(&mut state, time).timed_out() {
+                break;
+            }
+        }
+        !state.is_abandoned
+    }
+
     /// Says that the body is whole.
     pub(super) fn finish(&mut self) {
         self.shared.state.lock().is_whole = true;
@@ -190,7 +201,13 @@ mod tests {
         sender.send(Bytes::from_static(b"a")).unwrap_err();
         drop(receiver);
         let (mut sender, receiver) = pipe(Duration::from_secs(60));
-        drop(receiver);
+        assert!(sender.wait_until(Instant::now()));
+        let never = Instant::now() + Duration::from_secs(3600);
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| sender.wait_until(never));
+            drop(receiver);
+            assert!(!waiting.join().unwrap());
+        });
         sender.send(Bytes::from_static(b"a")).unwrap_err();
     }
 }

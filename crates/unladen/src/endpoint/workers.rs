@@ -96,6 +96,9 @@ fn work(shared: &Shared) {
             drop(state);
             // The body is cut off by the sender's end; the panic itself is told by its hook.
             let render = || {
+                if !answer.ready_at().is_none_or(|time| sender.wait_until(time)) {
+                    return;
+                }
                 let send = |(), chunk: &[u8]| sender.send(buffers.fill(chunk));
                 if answer.try_fold((), send).is_ok() {
                     sender.finish();
