@@ -7,10 +7,59 @@
 //! Window     what was added since a reader looked last
 //! ```
 
-use std::fmt;
-use std::sync::Arc;
+#![forbid(unsafe_code)]
+
+mod entries;
+mod hash;
+mod labels;
+mod locations;
+mod mappings;
+mod names;
+mod recording;
+mod stacks;
+mod tables;
+mod window;
+
+pub use recording::{Profile, Recording};
+pub use tables::Tables;
+pub(crate) use tables::holds_tables;
+pub use window::Window;
 
 use crate::unwind::End;
+
+/// Addresses from here up are no addresses: they are frames with a name that is known.
+pub const PSEUDO: u64 = u64::MAX - 0xff;
+/// A thread that blocks the profiler's signal.
+pub const SIGNALS_BLOCKED: u64 = PSEUDO;
+/// A thread whose turn did not come yet.
+pub const NOT_SAMPLED_YET: u64 = PSEUDO + 1;
+/// Stacks that the bounds left no room for.
+pub const OVERFLOW: u64 = PSEUDO + 2;
+/// Stacks that were dropped, because nothing was added to them for long and others needed the room.
+pub const DROPPED: u64 = PSEUDO + 3;
+/// What was not written of a stack, for it was too deep.
+pub const TRUNCATED: u64 = PSEUDO + 4;
+/// What could not be found of a stack.
+pub const LOST: u64 = PSEUDO + 5;
+
+/// Whether an address is a frame without code.
+pub fn is_pseudo(address: u64) -> bool {
+    address >= PSEUDO
+}
+
+/// The name of a frame without code.
+pub fn pseudo_name(address: u64) -> Option<&'static str> {
+    Some(match address {
+        ..PSEUDO => return None,
+        SIGNALS_BLOCKED => "[signals blocked]",
+        NOT_SAMPLED_YET => "[not sampled yet]",
+        OVERFLOW => "[overflow]",
+        DROPPED => "[dropped]",
+        TRUNCATED => "[truncated]",
+        LOST => "[lost]",
+        _ => "[unknown]",
+    })
+}
 
 /// What a column of a profile means: `wall` in `nanoseconds`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +85,8 @@ pub struct Mapping {
     pub build_id: String,
 }
 
-/// Bounds on what is kept. What is beyond them is added to one entry that says so, and counted.
+/// Bounds on what is kept. When one is reached, what nobody added to lately is dropped, if every window has
+/// seen it and nothing of it is in use. What is beyond them is added to one entry that says so, and counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Different stacks.
@@ -67,7 +117,10 @@ pub enum LabelValue<'a> {
 
 /// A set of labels that the tables know. The default is the empty one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct LabelsId(u32);
+pub struct LabelsId {
+    index: u32,
+    generation: u32,
+}
 
 /// An entry of a profile: a stack with labels. One that was dropped meanwhile is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +151,12 @@ pub trait Symbolize {
     }
 
     /// Calls `found` for each function at `address`, which lies in `mapping`; not at all for an unknown one.
-    fn symbolize(&mut self, address: u64, mapping: Option<&Mapping>, found: &mut dyn FnMut(Symbol<'_>));
+    fn symbolize(
+        &mut self,
+        address: u64,
+        mapping: Option<&Mapping>,
+        found: &mut dyn FnMut(Symbol<'_>),
+    );
 }
 
 /// A function and a place in it.
@@ -116,12 +174,30 @@ pub struct Symbol<'a> {
     pub start_line: u32,
 }
 
-/// What profiles share. Cloning gives another reference.
-#[derive(Clone)]
-pub struct Tables(Arc<()>);
-
-impl fmt::Debug for Tables {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tables").finish_non_exhaustive()
-    }
+/// What tables hold, and what they had no room for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TablesStatistics {
+    /// Stacks with labels, over all profiles.
+    pub entries: usize,
+    /// Different stacks.
+    pub stacks: usize,
+    /// Different addresses.
+    pub locations: usize,
+    /// Functions found for them.
+    pub functions: usize,
+    /// Different texts.
+    pub strings: usize,
+    /// Different sets of labels.
+    pub labels: usize,
+    /// About how many bytes all of it takes.
+    pub bytes: usize,
+    /// Entries dropped to make room.
+    pub dropped: u64,
+    /// Times that values went to `[overflow]`.
+    pub refused_stacks: u64,
+    /// Times that a set of labels became the one that says `[overflow]`.
+    pub refused_labels: u64,
+    /// Times that a sample came with a set of labels that was dropped.
+    pub stale_labels: u64,
 }

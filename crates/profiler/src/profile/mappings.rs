@@ -1,0 +1,130 @@
+//! Loaded files, and which of them an address is in.
+
+use std::sync::Arc;
+
+use super::Mapping;
+
+/// A mapping, from 1 up, as profiles have it; 0 is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct MappingId(pub(super) u32);
+
+struct Slot {
+    mapping: Option<Arc<Mapping>>,
+    /// Locations in it.
+    references: u32,
+    is_current: bool,
+}
+
+/// The mappings that addresses are looked up in now, and those which older locations are in.
+#[derive(Default)]
+pub(super) struct Mappings {
+    slots: Vec<Slot>,
+    /// The current ones by address: start, limit, id.
+    ranges: Vec<(u64, u64, MappingId)>,
+    /// The program's own.
+    main: MappingId,
+    /// One more with each change.
+    version: u32,
+}
+
+impl Mappings {
+    /// Replaces the current ones; the first is the program's own. One that is equal to a known one keeps
+    /// its id. *Setup.*
+    pub(super) fn set(&mut self, mappings: Vec<Mapping>) {
+        for slot in &mut self.slots {
+            slot.is_current = false;
+        }
+        self.ranges.clear();
+        self.main = MappingId::default();
+        for mapping in mappings {
+            let range = (mapping.start, mapping.limit);
+            let id = self.known(&mapping).unwrap_or_else(|| self.insert(mapping));
+            self.slots[id.0 as usize - 1].is_current = true;
+            self.ranges.push((range.0, range.1, id));
+            if self.main == MappingId::default() {
+                self.main = id;
+            }
+        }
+        self.ranges.sort_unstable_by_key(|&(start, limit, _)| (start, limit));
+        for slot in &mut self.slots {
+            slot.drop_unused();
+        }
+        self.version = self.version.wrapping_add(1);
+    }
+
+    fn known(&self, mapping: &Mapping) -> Option<MappingId> {
+        let position = self.slots.iter().position(|slot| slot.mapping.as_deref() == Some(mapping));
+        position.map(|position| MappingId(position as u32 + 1))
+    }
+
+    fn insert(&mut self, mapping: Mapping) -> MappingId {
+        let slot = Slot { mapping: Some(Arc::new(mapping)), references: 0, is_current: true };
+        match self.slots.iter().position(|slot| slot.mapping.is_none()) {
+            Some(position) => {
+                self.slots[position] = slot;
+                MappingId(position as u32 + 1)
+            }
+            None => {
+                self.slots.push(slot);
+                MappingId(self.slots.len() as u32)
+            }
+        }
+    }
+
+    /// The current mapping that `address` is in.
+    pub(super) fn find(&self, address: u64) -> MappingId {
+        let above = self.ranges.partition_point(|&(start, ..)| start <= address);
+        match self.ranges[..above].last() {
+            Some(&(_, limit, id)) if address < limit => id,
+            _ => MappingId::default(),
+        }
+    }
+
+    /// One more location is in it.
+    pub(super) fn retain(&mut self, id: MappingId) {
+        if id != MappingId::default() {
+            self.slots[id.0 as usize - 1].references += 1;
+        }
+    }
+
+    /// One less.
+    pub(super) fn release(&mut self, id: MappingId) {
+        if id != MappingId::default() {
+            let slot = &mut self.slots[id.0 as usize - 1];
+            slot.references -= 1;
+            slot.drop_unused();
+        }
+    }
+
+    pub(super) fn get(&self, id: MappingId) -> Option<&Arc<Mapping>> {
+        self.slots.get((id.0 as usize).wrapping_sub(1))?.mapping.as_ref()
+    }
+
+    /// The program's own.
+    pub(super) fn main(&self) -> MappingId {
+        self.main
+    }
+
+    /// Above every id.
+    pub(super) fn end(&self) -> usize {
+        self.slots.len() + 1
+    }
+
+    /// Changes with the current ones.
+    pub(super) fn version(&self) -> u32 {
+        self.version
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let files = self.slots.iter().filter_map(|slot| slot.mapping.as_ref());
+        files.map(|mapping| 160 + mapping.file.len() + mapping.build_id.len()).sum()
+    }
+}
+
+impl Slot {
+    fn drop_unused(&mut self) {
+        if self.references == 0 && !self.is_current {
+            self.mapping = None;
+        }
+    }
+}

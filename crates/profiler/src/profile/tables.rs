@@ -1,0 +1,348 @@
+//! What profiles share, behind one lock, and the bounds on it.
+
+use std::cell::Cell;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::entries::{self, Entries, Entry, Shape};
+use super::hash::Hashes;
+use super::labels::{self, LabelSets};
+use super::locations::Locations;
+use super::stacks::Stacks;
+use super::{
+    DROPPED, EntryId, Label, LabelsId, Limits, Mapping, OVERFLOW, Stack, TablesStatistics,
+};
+use crate::unwind::End;
+
+/// How many entries are looked at, at most, to make room for one: some microseconds.
+const STEPS: usize = 1024;
+/// How many entries of a profile that is gone are given back with the lock held.
+const POPPED: usize = 64;
+
+thread_local! {
+    /// Whether this thread holds a lock of ours. No destructor, so that the allocator may ask at any time.
+    static HOLDS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Whether the calling thread is inside the tables: what it allocates now is theirs, and must not be
+/// recorded, since that would wait for itself.
+pub(crate) fn holds_tables() -> bool {
+    HOLDS.get() > 0
+}
+
+/// What profiles share: stacks, locations, functions, texts, mappings, sets of labels. Cloning gives
+/// another reference.
+///
+/// One lock guards it all. It is a leaf: while it is held, nothing of the program is called, and nobody
+/// holds it for longer than it takes to copy one chunk of 64 KiB.
+#[derive(Clone)]
+pub struct Tables(pub(super) Arc<Shared>);
+
+impl Tables {
+    /// With these bounds and nothing else. *Setup.*
+    pub fn new(limits: Limits) -> Self {
+        Tables(Arc::new(Shared { state: Mutex::new(State::new(limits)) }))
+    }
+
+    /// Says what addresses belong to from now on: the program's own mapping first, then the others in any
+    /// order. With `forget`, addresses may mean something else than before (a library was unloaded): what is
+    /// recorded from now on is matched with nothing from before, which keeps its meaning. *Setup*; locks.
+    pub fn set_mappings(&self, mappings: Vec<Mapping>, forget: bool) {
+        let mut state = self.0.lock();
+        let locations = &mut state.locations;
+        locations.mappings.set(mappings);
+        if forget {
+            locations.generation = locations.generation.wrapping_add(1);
+        }
+    }
+
+    /// What is in them, and what they had no room for. *Steady*; locks.
+    pub fn statistics(&self) -> TablesStatistics {
+        self.0.lock().statistics()
+    }
+}
+
+impl fmt::Debug for Tables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tables").finish_non_exhaustive()
+    }
+}
+
+/// The lock and what it guards.
+pub(super) struct Shared {
+    state: Mutex<State>,
+}
+
+impl Shared {
+    pub(super) fn lock(&self) -> Locked<'_> {
+        HOLDS.set(HOLDS.get() + 1);
+        Locked { state: self.state.lock().unwrap_or_else(PoisonError::into_inner) }
+    }
+}
+
+/// The tables, locked.
+pub(super) struct Locked<'a> {
+    state: MutexGuard<'a, State>,
+}
+
+impl Deref for Locked<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.state
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        // Unlocking allocates nothing: whether it counts as held makes no difference.
+        HOLDS.set(HOLDS.get() - 1);
+    }
+}
+
+/// All tables and all profiles.
+pub(super) struct State {
+    limits: Limits,
+    hashes: Hashes,
+    pub(super) locations: Locations,
+    pub(super) stacks: Stacks,
+    pub(super) labels: LabelSets,
+    profiles: Vec<Option<Entries>>,
+    /// The profile in which idle entries are looked for next.
+    hand: usize,
+    readers: u64,
+    dropped: u64,
+    refused_stacks: u64,
+    refused_labels: u64,
+    stale_labels: u64,
+}
+
+impl State {
+    fn new(limits: Limits) -> Self {
+        let hashes = Hashes::default();
+        State {
+            labels: LabelSets::new(&hashes, limits.labels),
+            hashes,
+            limits,
+            locations: Locations::new(),
+            stacks: Stacks::default(),
+            profiles: Vec::new(),
+            hand: 0,
+            readers: 0,
+            dropped: 0,
+            refused_stacks: 0,
+            refused_labels: 0,
+            stale_labels: 0,
+        }
+    }
+
+    /// A new profile's place. *Setup.*
+    pub(super) fn open_profile(&mut self, shape: Shape) -> u32 {
+        let mut entries = Entries::new(shape);
+        for (index, address) in [(entries::OVERFLOW, OVERFLOW), (entries::DROPPED, DROPPED)] {
+            let made =
+                self.new_entry(&mut entries, pseudo(&[address]), labels::EMPTY, labels::EMPTY);
+            debug_assert_eq!(made, index);
+        }
+        let place = self.profiles.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.profiles.push(None);
+            self.profiles.len() - 1
+        });
+        self.profiles[place] = Some(entries);
+        place as u32
+    }
+
+    /// Gives back a part of a profile that nobody has any more; `false` when it is gone.
+    pub(super) fn close_profile(&mut self, profile: u32) -> bool {
+        let Some(mut entries) = self.profiles[profile as usize].take() else { return false };
+        let more = entries.pop(POPPED, |entry| self.release(&entry));
+        if more {
+            self.profiles[profile as usize] = Some(entries);
+        }
+        more
+    }
+
+    pub(super) fn profile(&self, profile: u32) -> &Entries {
+        self.profiles[profile as usize].as_ref().expect("it is there as long as somebody has it")
+    }
+
+    pub(super) fn profile_mut(&mut self, profile: u32) -> &mut Entries {
+        self.profiles[profile as usize].as_mut().expect("it is there as long as somebody has it")
+    }
+
+    pub(super) fn new_reader(&mut self) -> u64 {
+        self.readers += 1;
+        self.readers
+    }
+
+    /// Finds or adds a set of labels.
+    pub(super) fn intern_labels(&mut self, labels: &[Label<'_>]) -> LabelsId {
+        if let Some(id) = self.labels.intern(&self.hashes, labels) {
+            return id;
+        }
+        self.refused_labels += 1;
+        LabelsId { index: labels::OVERFLOW, generation: 0 }
+    }
+
+    /// Adds `values` to the entry of a stack with labels.
+    #[inline]
+    pub(super) fn record(
+        &mut self,
+        profile: u32,
+        stack: Stack<'_>,
+        thread: LabelsId,
+        scope: LabelsId,
+        values: &[i64],
+    ) -> EntryId {
+        let (thread, scope) = (self.labels_index(thread), self.labels_index(scope));
+        let hash = self.hashes.stack(stack, self.locations.generation);
+        let index = match self.profile(profile).find(hash, thread, scope) {
+            Some(index) => index,
+            None => self.grow(profile, stack, thread, scope),
+        };
+        self.profile_mut(profile).add(index, values)
+    }
+
+    #[inline]
+    fn labels_index(&mut self, id: LabelsId) -> u32 {
+        self.labels.index(id).unwrap_or_else(|| {
+            self.stale_labels += 1;
+            labels::EMPTY
+        })
+    }
+
+    /// Makes an entry, or room for it, or gives the one for what there is no room for.
+    #[cold]
+    fn grow(&mut self, profile: u32, stack: Stack<'_>, thread: u32, scope: u32) -> u32 {
+        // While room is made, nothing else refers to these sets.
+        self.labels.retain(thread);
+        self.labels.retain(scope);
+        let hash = self.hashes.stack(stack, self.locations.generation);
+        let has_room = self.make_room(self.stacks.find(hash).is_some());
+        let mut entries = self.profiles[profile as usize].take().expect("somebody records to it");
+        let index = if has_room {
+            self.new_entry(&mut entries, stack, thread, scope)
+        } else {
+            self.refused_stacks += 1;
+            self.overflow(&mut entries, thread, scope)
+        };
+        self.profiles[profile as usize] = Some(entries);
+        self.labels.release(thread);
+        self.labels.release(scope);
+        index
+    }
+
+    /// The stack is not kept, its labels are, so that totals per thread stay true, as long as bytes allow.
+    fn overflow(&mut self, entries: &mut Entries, thread: u32, scope: u32) -> u32 {
+        let stack = pseudo(&[OVERFLOW]);
+        let hash = self.hashes.stack(stack, self.locations.generation);
+        if let Some(index) = entries.find(hash, thread, scope) {
+            return index;
+        }
+        if self.bytes() + entries.bytes() >= self.limits.bytes {
+            return entries::OVERFLOW;
+        }
+        self.new_entry(entries, stack, thread, scope)
+    }
+
+    fn new_entry(
+        &mut self,
+        entries: &mut Entries,
+        stack: Stack<'_>,
+        thread: u32,
+        scope: u32,
+    ) -> u32 {
+        let hash = self.hashes.stack(stack, self.locations.generation);
+        let known = self.stacks.find(hash);
+        let index = known
+            .unwrap_or_else(|| self.stacks.insert(&self.hashes, &mut self.locations, hash, stack));
+        self.stacks.retain(index);
+        self.labels.retain(thread);
+        self.labels.retain(scope);
+        entries.insert(hash, index, thread, scope)
+    }
+
+    fn release(&mut self, entry: &Entry) {
+        self.stacks.release(&self.hashes, &mut self.locations, entry.stack);
+        self.labels.release(entry.thread);
+        self.labels.release(entry.scope);
+    }
+
+    /// Drops idle entries until there is room for another one, with a stack that is known or a new one.
+    fn make_room(&mut self, is_known: bool) -> bool {
+        let is_full = |state: &State| {
+            !is_known && state.stacks.len() >= state.limits.stacks
+                || state.bytes() >= state.limits.bytes
+        };
+        let mut steps = STEPS;
+        let mut profiles = self.profiles.len();
+        while is_full(self) {
+            if steps == 0 || profiles == 0 {
+                return false;
+            }
+            let place = self.hand % self.profiles.len();
+            let dropped = match &mut self.profiles[place] {
+                Some(entries) => {
+                    let (dropped, left) = entries.drop_idle(steps);
+                    // A profile without idle ones costs its share; the next one is looked at.
+                    steps = if dropped.is_some() { left } else { steps / 2 };
+                    dropped
+                }
+                None => None,
+            };
+            match dropped {
+                Some(entry) => {
+                    self.dropped += 1;
+                    self.release(&entry);
+                }
+                None => {
+                    self.hand = place + 1;
+                    profiles -= 1;
+                }
+            }
+        }
+        true
+    }
+
+    /// About what everything takes.
+    fn bytes(&self) -> usize {
+        let entries: usize = self.profiles.iter().flatten().map(Entries::bytes).sum();
+        self.locations.bytes() + self.stacks.bytes() + self.labels.bytes() + entries
+    }
+
+    fn statistics(&self) -> TablesStatistics {
+        TablesStatistics {
+            entries: self.profiles.iter().flatten().map(Entries::len).sum(),
+            stacks: self.stacks.len(),
+            locations: self.locations.len(),
+            functions: self.locations.functions_len(),
+            strings: self.locations.names.len() + self.labels.names.len(),
+            labels: self.labels.len(),
+            bytes: self.bytes() + self.locations.mappings.bytes(),
+            dropped: self.dropped,
+            refused_stacks: self.refused_stacks,
+            refused_labels: self.refused_labels,
+            stale_labels: self.stale_labels,
+        }
+    }
+
+    /// Keeps what a symbolizer said.
+    pub(super) fn set_symbols<'a>(
+        &mut self,
+        id: super::locations::LocationId,
+        symbols: impl Iterator<Item = super::Symbol<'a>>,
+    ) {
+        self.locations.set_symbols(&self.hashes, id, symbols);
+    }
+}
+
+fn pseudo(addresses: &[u64]) -> Stack<'_> {
+    Stack { addresses, end: End::Root }
+}
