@@ -1,0 +1,183 @@
+//! The tables as walks see them: versions, of which the newest is found without waiting.
+//!
+//! A version never changes but for its cache. A reader counts itself in, takes the newest version, and
+//! counts itself out. A writer puts a new one in place and frees the old ones when it sees nobody counted
+//! in: whoever came later has taken the new one.
+//!
+//! Unsafe: versions are shared by address; what keeps them alive is the count.
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+
+use super::rule::{Rule, RuleId};
+use super::table::Table;
+use super::walk::Rulebook;
+
+/// Addresses that the cache holds, as a power of two.
+const CACHE_BITS: u32 = 14;
+
+/// A module's place and its table.
+#[derive(Clone, Debug)]
+pub(super) struct Span {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) table: Arc<Table>,
+}
+
+/// All tables at one time.
+#[derive(Debug)]
+pub(super) struct Version {
+    /// By address.
+    spans: Box<[Span]>,
+    /// By number.
+    rules: Box<[Rule]>,
+    /// Direct-mapped: an address in the upper 48 bits, the number of its rule in the lower 16.
+    cache: Box<[AtomicU64]>,
+}
+
+impl Version {
+    /// *Setup*.
+    pub(super) fn new(mut spans: Vec<Span>, rules: &[Rule]) -> Version {
+        spans.sort_by_key(|span| span.start);
+        Version {
+            spans: spans.into(),
+            rules: rules.into(),
+            cache: std::iter::repeat_with(AtomicU64::default).take(1 << CACHE_BITS).collect(),
+        }
+    }
+
+    /// Bytes on the heap, without the tables.
+    pub(super) fn memory_usage(&self) -> usize {
+        size_of_val(&*self.spans) + size_of_val(&*self.rules) + size_of_val(&*self.cache)
+    }
+
+    /// What the cache doesn't know.
+    #[cold]
+    #[inline(never)]
+    fn find(&self, pc: u64, slot: Option<&AtomicU64>) -> RuleId {
+        let behind = self.spans.partition_point(|span| span.start <= pc);
+        let span = behind.checked_sub(1).and_then(|last| self.spans.get(last));
+        let id = match span {
+            Some(span) if pc < span.end => span.table.find(pc),
+            _ => RuleId::UNKNOWN,
+        };
+        if let Some(slot) = slot {
+            slot.store(pc << 16 | u64::from(id.0), Ordering::Relaxed);
+        }
+        id
+    }
+}
+
+impl Rulebook for Version {
+    #[inline(always)]
+    fn rule(&self, pc: u64) -> Rule {
+        if pc >> 48 != 0 || pc == 0 {
+            return Rule::UNKNOWN;
+        }
+        // Fibonacci hashing: addresses differ in their lower bits, all of which reach the upper ones.
+        let hash = pc.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - CACHE_BITS);
+        let slot = self.cache.get(hash as usize);
+        let word = slot.map_or(0, |slot| slot.load(Ordering::Relaxed));
+        let id = if word >> 16 == pc { RuleId(word as u16) } else { self.find(pc, slot) };
+        self.rules.get(usize::from(id.0)).copied().unwrap_or(Rule::UNKNOWN)
+    }
+}
+
+/// Where nothing is prepared.
+impl Rulebook for () {
+    fn rule(&self, _: u64) -> Rule {
+        Rule::UNKNOWN
+    }
+}
+
+/// The newest version, and those that readers may still hold.
+#[derive(Debug)]
+pub(super) struct Published {
+    newest: AtomicPtr<Version>,
+    /// Who reads. Two, for a child process has no use for the count of its parent's threads.
+    readers: [AtomicUsize; 2],
+    /// Which of the two counts.
+    counted: AtomicUsize,
+}
+
+impl Published {
+    pub(super) const fn new() -> Self {
+        Published {
+            newest: AtomicPtr::new(std::ptr::null_mut()),
+            readers: [const { AtomicUsize::new(0) }; 2],
+            counted: AtomicUsize::new(0),
+        }
+    }
+
+    /// Hands the newest version to `read`, if there is one. Never waits; async-signal-safe; may be
+    /// interrupted by itself.
+    #[inline(always)]
+    pub(super) fn read<T>(&self, read: impl FnOnce(Option<&Version>) -> T) -> T {
+        let readers = self.readers();
+        readers.fetch_add(1, Ordering::SeqCst);
+        // SAFETY: a version is freed only after another was put in place and the count was seen at zero
+        // thereafter. This thread counts, and loads afterwards: it either was seen, or loads the other.
+        let version = unsafe { self.newest.load(Ordering::SeqCst).as_ref() };
+        let result = read(version);
+        readers.fetch_sub(1, Ordering::Release);
+        result
+    }
+
+    fn readers(&self) -> &AtomicUsize {
+        let [even, odd] = &self.readers;
+        if self.counted.load(Ordering::Relaxed).is_multiple_of(2) { even } else { odd }
+    }
+
+    /// Puts `version` in place; the old one joins `retired`, which is emptied if nobody reads. One thread
+    /// at a time.
+    pub(super) fn replace(&self, version: Box<Version>, retired: &mut Vec<Retired>) {
+        let old = self.newest.swap(Box::into_raw(version), Ordering::SeqCst);
+        if !old.is_null() {
+            retired.push(Retired(old));
+        }
+        self.free(retired);
+    }
+
+    /// Frees what was retired if nobody reads. Walks are short: a moment without any is soon found.
+    pub(super) fn free(&self, retired: &mut Vec<Retired>) {
+        const TRIES: usize = 64;
+        if retired.is_empty() {
+            return;
+        }
+        for _ in 0..TRIES {
+            if self.readers().load(Ordering::SeqCst) == 0 {
+                for Retired(version) in retired.drain(..) {
+                    // SAFETY: it came out of a box, is no longer the newest, and nobody who took it is
+                    // counted in any more.
+                    drop(unsafe { Box::from_raw(version) });
+                }
+                return;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// In the only thread of a new process: threads that were reading are not here and will never leave.
+    pub(super) fn forked(&self) {
+        // The other count was given up when this process' parent was forked, if not earlier.
+        let other = self.counted.load(Ordering::Relaxed).wrapping_add(1);
+        if let Some(count) = self.readers.get(other % 2) {
+            count.store(0, Ordering::Relaxed);
+        }
+        self.counted.store(other, Ordering::SeqCst);
+    }
+}
+
+/// A version that was replaced.
+#[derive(Debug)]
+pub(super) struct Retired(*mut Version);
+
+// SAFETY: a version is plain data, and whoever holds this only frees it.
+unsafe impl Send for Retired {}
+
+impl Retired {
+    /// Bytes on the heap, without the tables.
+    pub(super) fn memory_usage(&self) -> usize {
+        // SAFETY: it is freed only through this value.
+        unsafe { &*self.0 }.memory_usage()
+    }
+}

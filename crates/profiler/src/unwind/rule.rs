@@ -1,0 +1,164 @@
+//! How to get from a call to its caller: one rule for a range of instructions.
+//!
+//! A program of a million such ranges has a few hundred different rules. They are kept once, in
+//! [`Rules`], and named by a number of 16 bits, which fits beside an address into one word.
+use std::collections::HashMap;
+
+/// Where a value of the caller is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub(super) enum Place {
+    /// In the register where it was.
+    Same,
+    /// Nowhere. Of a return address: there is no caller.
+    Undefined,
+    /// In memory, at the frame's address plus the offset.
+    AtCfa,
+    /// In memory, at the frame pointer plus the offset.
+    AtFp,
+    /// In memory, at the stack pointer plus the offset.
+    AtSp,
+    /// It is the frame's address plus the offset.
+    IsCfa,
+}
+
+/// How the frame's address is found: the stack pointer before the call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub(super) enum Cfa {
+    /// The stack pointer plus the offset.
+    Sp,
+    /// The frame pointer plus the offset.
+    Fp,
+    /// What is in memory at the stack pointer plus the offset, plus the addend.
+    DerefSp,
+    /// What is in memory at the frame pointer plus the offset, plus the addend.
+    DerefFp,
+    /// A jump through the table of procedures: one word more from the twelfth byte of each 16 on.
+    Plt,
+    /// The kernel put all registers there for a signal's handler.
+    Signal,
+    /// Nothing is known.
+    Unknown,
+}
+
+/// From a call to its caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub(super) struct Rule {
+    /// What the frame's address is counted from.
+    pub(super) cfa: Cfa,
+    /// Where the return address is.
+    pub(super) ra: Place,
+    /// Where the caller's frame pointer is.
+    pub(super) fp: Place,
+    /// What is added to a frame's address that was read from memory, in words.
+    pub(super) addend: i8,
+    /// In bytes.
+    pub(super) cfa_offset: i32,
+    /// In bytes.
+    pub(super) ra_offset: i32,
+    /// In bytes.
+    pub(super) fp_offset: i32,
+}
+
+// Four of them share a line of the processor's cache, and a walk reads each in one go.
+const _: () = assert!(size_of::<Rule>() == 16);
+
+impl Rule {
+    /// For addresses of which nothing is known.
+    pub(super) const UNKNOWN: Rule = Rule {
+        cfa: Cfa::Unknown,
+        ra: Place::Undefined,
+        fp: Place::Undefined,
+        addend: 0,
+        cfa_offset: 0,
+        ra_offset: 0,
+        fp_offset: 0,
+    };
+
+    /// For the code that a signal's handler returns to.
+    pub(super) const SIGNAL: Rule = Rule { cfa: Cfa::Signal, ..Rule::UNKNOWN };
+
+    /// For the code that threads and programs begin in.
+    pub(super) const ROOT: Rule = Rule { cfa: Cfa::Sp, ..Rule::UNKNOWN };
+}
+
+/// A rule's number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub(super) struct RuleId(pub(super) u16);
+
+impl RuleId {
+    /// That of [`Rule::UNKNOWN`].
+    pub(super) const UNKNOWN: RuleId = RuleId(0);
+}
+
+/// The different rules.
+#[derive(Debug)]
+pub(super) struct Rules {
+    list: Vec<Rule>,
+    ids: HashMap<Rule, RuleId>,
+    /// How many could not be kept.
+    refused: usize,
+}
+
+impl Rules {
+    /// With [`Rule::UNKNOWN`] as the first.
+    pub(super) fn new() -> Self {
+        let mut rules = Rules { list: Vec::new(), ids: HashMap::new(), refused: 0 };
+        rules.id(Rule::UNKNOWN);
+        rules
+    }
+
+    /// The number of `rule`. When all numbers are taken it is that of the unknown rule, and counted.
+    pub(super) fn id(&mut self, rule: Rule) -> RuleId {
+        if let Some(&id) = self.ids.get(&rule) {
+            return id;
+        }
+        let Ok(next) = u16::try_from(self.list.len()) else {
+            self.refused += 1;
+            return RuleId::UNKNOWN;
+        };
+        let id = RuleId(next);
+        self.list.push(rule);
+        self.ids.insert(rule, id);
+        id
+    }
+
+    /// All, by number.
+    pub(super) fn as_slice(&self) -> &[Rule] {
+        &self.list
+    }
+
+    /// Whether some had no place.
+    pub(super) fn is_full(&self) -> bool {
+        self.refused > 0
+    }
+
+    /// Bytes on the heap, about.
+    pub(super) fn memory_usage(&self) -> usize {
+        self.list.capacity() * size_of::<Rule>()
+            + self.ids.capacity() * (size_of::<(Rule, RuleId)>() + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_has_one_number_and_the_last_number_is_not_given_twice() {
+        let mut rules = Rules::new();
+        let nth = |n: i32| Rule { cfa: Cfa::Sp, cfa_offset: n * 8, ..Rule::UNKNOWN };
+        assert_eq!(rules.id(Rule::UNKNOWN), RuleId::UNKNOWN);
+        for n in 0..65_535 {
+            assert_eq!(rules.id(nth(n)), RuleId(u16::try_from(n).unwrap() + 1));
+        }
+        assert_eq!(rules.id(nth(7)), RuleId(8));
+        assert!(!rules.is_full());
+        assert_eq!(rules.id(nth(65_535)), RuleId::UNKNOWN);
+        assert!(rules.is_full());
+        assert_eq!(rules.as_slice().len(), 65_536);
+    }
+}

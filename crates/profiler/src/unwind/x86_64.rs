@@ -1,0 +1,106 @@
+//! x86-64: a call pushes the return address, `rbp` is the frame pointer or not.
+//!
+//! Sources: System V ABI for AMD64 (3.2.2 the stack frame, 3.6.2 DWARF's register numbers); Linux'
+//! `struct rt_sigframe` and `struct sigcontext`; the entries that linkers write for the table of procedures.
+use gimli::{Register, Vendor};
+
+use super::Registers;
+use super::architecture::Architecture;
+use super::memory::Memory;
+
+/// The processor.
+#[derive(Debug)]
+pub(super) struct X86_64;
+
+/// Where the kernel's `ucontext` holds `rbp`, `rsp` and `rip`: 40 bytes of flags and alternate stack, then
+/// r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip.
+const UCONTEXT_RBP: u64 = 120;
+const UCONTEXT_RSP: u64 = 160;
+const UCONTEXT_RIP: u64 = 168;
+
+/// `mov $15, %rax; syscall`, as all C libraries write it: nine bytes, of which these are the first eight,
+const SIGRETURN: u64 = 0x0f00_0000_0fc0_c748;
+/// and these the last.
+const SIGRETURN_END: u64 = 0x050f_0000_000f_c0c7;
+
+impl Architecture for X86_64 {
+    const SP: Register = Register(7);
+    const FP: Register = Register(6);
+    const RA: Register = Register(16);
+    const VENDOR: Vendor = Vendor::Default;
+    const LINK: bool = false;
+
+    #[inline(always)]
+    fn address(word: u64) -> u64 {
+        word
+    }
+
+    /// `*(rsp + 160)`: the stack pointer within the `ucontext` that begins at `rsp`.
+    fn is_signal(cfa: &[u8]) -> bool {
+        cfa == [0x77, 0xa0, 0x01, 0x06]
+    }
+
+    /// `rsp + 8 + ((rip & 15) >= limit) << 3`.
+    fn procedures(cfa: &[u8]) -> Option<i8> {
+        match cfa {
+            [0x77, 8, 0x80, 0, 0x3f, 0x1a, limit @ 0x30..0x40, 0x2a, 0x33, 0x24, 0x22] => {
+                i8::try_from(limit - 0x30).ok()
+            }
+            _ => None,
+        }
+    }
+
+    /// The return took the address of the code off the stack, so that `sp` is at the `ucontext`.
+    fn interrupted<M: Memory>(sp: u64, memory: &mut M) -> Option<Registers> {
+        Some(Registers {
+            pc: memory.word(sp.checked_add(UCONTEXT_RIP)?)?,
+            sp: memory.word(sp.checked_add(UCONTEXT_RSP)?)?,
+            fp: memory.word(sp.checked_add(UCONTEXT_RBP)?)?,
+            lr: 0,
+        })
+    }
+
+    fn returns_from_signal<M: Memory>(pc: u64, memory: &mut M) -> bool {
+        memory.code(pc) == Some(SIGRETURN) && memory.code(pc + 1) == Some(SIGRETURN_END)
+    }
+
+    fn without_frame<M: Memory>(at: &Registers, memory: &mut M) -> Option<Registers> {
+        let Some(code) = memory.code(at.pc) else {
+            // A call of an address that isn't code: the return address was the last thing pushed.
+            return caller(at, 0, memory);
+        };
+        let stub = matches!(code & 0xffff, 0x25ff | 0x35ff) // jmp, push of a word of the module
+            || code & 0xff_ffff == 0x25_fff2 // bnd jmp
+            || matches!(code & 0xff, 0x68 | 0xe9) // push of an index, jmp
+            || code & 0xffff_ffff == 0xfa1e_0ff3; // endbr64
+        if !stub {
+            return None;
+        }
+        // Its first instruction has pushed nothing, the last of the first entry two words.
+        (0..3).find_map(|pushed| caller(at, pushed, memory))
+    }
+
+    fn follows_call<M: Memory>(address: u64, memory: &mut M) -> bool {
+        let Some(code) = address.checked_sub(8).and_then(|start| memory.code(start)) else {
+            return false;
+        };
+        let [_, b1, b2, b3, b4, b5, b6, b7] = code.to_le_bytes();
+        // ff /2 in its lengths: register; byte displacement; with index; four bytes; with index.
+        let indirect =
+            |modrm: u8, kinds: &[u8]| modrm & 0x38 == 0x10 && kinds.contains(&(modrm >> 6));
+        b3 == 0xe8
+            || (b6 == 0xff && indirect(b7, &[0, 3]))
+            || (b5 == 0xff && indirect(b6, &[0, 1]))
+            || (b4 == 0xff && indirect(b5, &[1]))
+            || (b2 == 0xff && indirect(b3, &[0, 2]))
+            || (b1 == 0xff && indirect(b2, &[2]))
+    }
+}
+
+/// The caller whose return address is `pushed` words above the stack pointer, if it looks like one.
+fn caller<M: Memory>(at: &Registers, pushed: u64, memory: &mut M) -> Option<Registers> {
+    let slot = at.sp.checked_add(pushed * 8)?;
+    let pc = memory.word(slot)?;
+    let found = Registers { pc, sp: slot.checked_add(8)?, fp: at.fp, lr: 0 };
+    X86_64::follows_call(pc, memory).then_some(found)
+}

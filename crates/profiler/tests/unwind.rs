@@ -1,0 +1,83 @@
+//! Walks of this process' own stacks.
+use std::hint::black_box;
+use std::sync::mpsc;
+
+use profiler::unwind::{self, End, Registers, Walk};
+
+#[inline(never)]
+fn descend(depth: usize, f: &mut dyn FnMut()) -> usize {
+    if depth == 0 {
+        f();
+        return 0;
+    }
+    black_box(descend(black_box(depth - 1), f)) + 1
+}
+
+#[inline(never)]
+fn here(frames: &mut [u64]) -> Walk {
+    black_box(unwind::walk(&Registers::here(), frames))
+}
+
+#[test]
+fn every_call_is_found_down_to_the_threads_start() {
+    unwind::refresh();
+    let mut frames = vec![0; 2000];
+    let mut shallow = Walk::default();
+    descend(10, &mut || shallow = here(&mut frames));
+    let mut deep = Walk::default();
+    descend(1010, &mut || deep = here(&mut frames));
+    assert_eq!((shallow.end, deep.end), (End::Root, End::Root), "{shallow:?} {deep:?}");
+    assert_eq!(deep.depth, shallow.depth + 1000);
+    let mut few = [0; 7];
+    let mut cut = Walk::default();
+    descend(10, &mut || cut = here(&mut few));
+    assert_eq!(cut, Walk { depth: 7, end: End::Truncated });
+    assert_eq!(here(&mut []), Walk { depth: 0, end: End::Truncated });
+    let exact = here(&mut frames);
+    assert_eq!(exact.end, End::Root);
+    let all = exact.depth;
+    assert_eq!(here(&mut frames[..all]).end, End::Root, "the last place holds the root");
+    assert_eq!(here(&mut frames[..all - 1]).end, End::Truncated);
+}
+
+#[test]
+fn a_second_look_finds_nothing_new_and_modules_have_names_and_build_ids() {
+    unwind::refresh();
+    assert_eq!(unwind::refresh(), unwind::Refreshed::Same);
+    let modules = unwind::modules();
+    let here = every_call_is_found_down_to_the_threads_start as fn() as usize as u64;
+    let own = modules.iter().find(|module| (module.start..module.end).contains(&here)).unwrap();
+    assert_eq!(own.path, std::env::current_exe().unwrap().to_str().unwrap());
+    assert!(own.build_id.len() >= 8, "{own:?}");
+    assert!(modules.iter().any(|module| module.path == "[vdso]"));
+    assert!(modules.is_sorted_by_key(|module| module.start));
+    let statistics = unwind::statistics();
+    assert!(statistics.ranges > 1000, "{statistics:?}");
+    assert_eq!(statistics.refused_entries, 0, "{statistics:?}");
+    println!("{statistics:?}");
+}
+
+#[test]
+fn the_same_from_a_copy_of_the_stack() {
+    unwind::refresh();
+    std::thread::spawn(|| {
+        let (send, receive) = mpsc::channel();
+        descend(400, &mut || {
+            let registers = Registers::here();
+            let mut frames = [0; 500];
+            let walk = unwind::walk(&registers, &mut frames);
+            assert_eq!(walk.end, End::Root);
+            // SAFETY: less of the stack than the calls above occupy.
+            let stack = unsafe { std::slice::from_raw_parts(registers.sp as *const u8, 1 << 14) };
+            let mut copied = [0; 500];
+            let copy = unwind::walk_copy(&registers, stack, &mut copied);
+            assert_eq!(copy.end, End::Lost);
+            assert!(copy.depth > 4 && copy.depth < walk.depth, "{copy:?}");
+            assert_eq!(copied[..copy.depth], frames[..copy.depth]);
+            send.send(()).unwrap();
+        });
+        receive.recv().unwrap();
+    })
+    .join()
+    .unwrap();
+}
