@@ -20,6 +20,8 @@ pub mod events;
 pub mod heap;
 pub mod profile;
 pub mod sample;
+#[cfg(feature = "symbols")]
+pub mod symbols;
 pub mod unwind;
 
 mod error;
