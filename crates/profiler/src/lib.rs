@@ -19,11 +19,16 @@
 pub mod events;
 pub mod heap;
 pub mod profile;
-pub mod sample;
+mod sample;
 #[cfg(feature = "symbols")]
 pub mod symbols;
 pub mod unwind;
 
 mod error;
+mod profiler;
+mod scope;
 
 pub use error::Error;
+pub use profiler::{Builder, Profiler, WALL_COLUMNS};
+pub use sample::{Statistics, ThreadStack, Tid};
+pub use scope::{InScope, MOST_SETS, Scope, in_scope, scope, scopes_refused};

@@ -41,6 +41,10 @@ pub const DROPPED: u64 = PSEUDO + 3;
 pub const TRUNCATED: u64 = PSEUDO + 4;
 /// What could not be found of a stack.
 pub const LOST: u64 = PSEUDO + 5;
+/// The profiler's own thread.
+pub const PROFILER: u64 = PSEUDO + 6;
+/// Threads that ended before their turn came.
+pub const ENDED_THREADS: u64 = PSEUDO + 7;
 
 /// Whether an address is a frame without code.
 pub fn is_pseudo(address: u64) -> bool {
@@ -57,6 +61,8 @@ pub fn pseudo_name(address: u64) -> Option<&'static str> {
         DROPPED => "[dropped]",
         TRUNCATED => "[truncated]",
         LOST => "[lost]",
+        PROFILER => "[profiler]",
+        ENDED_THREADS => "[ended threads]",
         _ => "[unknown]",
     })
 }
@@ -95,6 +101,13 @@ pub struct Limits {
     pub bytes: usize,
     /// Different sets of labels.
     pub labels: usize,
+}
+
+impl Default for Limits {
+    /// 16,384 stacks, 64 MiB, 8,192 sets of labels.
+    fn default() -> Self {
+        Limits { stacks: 16_384, bytes: 64 << 20, labels: 8192 }
+    }
 }
 
 /// A label.

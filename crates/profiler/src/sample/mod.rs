@@ -1,1 +1,29 @@
-//! Which thread is sampled when, and how: the tick, the rotation, the signal, the budget.
+//! Which thread is sampled when, and how.
+//!
+//! ```text
+//! sampler   a tick
+//! budget    when the next one is
+//! threads   who there is, what each was last seen doing, whose turn it is
+//! tasks     what the kernel shows of threads
+//! clock     whether a thread ran
+//! signal    the handler, and sending
+//! slots     where handlers write
+//! counters  what was done, and what it cost
+//! ```
+mod budget;
+mod clock;
+mod counters;
+mod sampler;
+mod signal;
+mod slots;
+mod tasks;
+mod threads;
+
+pub(crate) use budget::Budget;
+pub(crate) use clock::now;
+pub(crate) use counters::Counters;
+pub use counters::Statistics;
+pub use sampler::ThreadStack;
+pub(crate) use sampler::{Options, Sampler};
+pub(crate) use signal::without_signals;
+pub use tasks::Tid;

@@ -1,0 +1,281 @@
+//! Where interrupted threads write their stacks: memory that was there before, and stays.
+//!
+//! A slot's word says who may touch it: a number that no other use of any slot has, and a phase.
+//!
+//! ```text
+//! idle ──arm──▶ armed ──begin──▶ writing ──end──▶ done ──take──▶ idle
+//!                 └──────────────disarm─────────────────────────▶ idle
+//! ```
+//! The sampler arms, takes and disarms; the signal handler begins and ends. A signal carries the slot's
+//! place and number; one that comes too late finds another number and does nothing. That holds after the
+//! profiler stopped, too, which is why a ring is never freed.
+//!
+//! Unsafe, because the handler writes what the sampler reads, and the word above is what keeps them apart.
+
+use std::cell::UnsafeCell;
+use std::ptr;
+use std::sync::Mutex;
+use std::sync::atomic::{
+    AtomicPtr, AtomicU32, AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
+
+use super::clock;
+use crate::scope::Cell;
+use crate::unwind::{End, Registers, walk};
+
+/// Slots there are: threads that may be on their way to their handler at the same time. Many, because one
+/// that waits for a processor may take many ticks; each is 4 KiB with the usual depth.
+pub(crate) const SLOTS: usize = 64;
+
+/// What distinguishes a signal of ours from others with the same number and origin.
+const MAGIC: u64 = 0x756e << 48;
+
+const PHASE: u64 = 0b11;
+const IDLE: u64 = 0;
+const ARMED: u64 = 1;
+const WRITING: u64 = 2;
+const DONE: u64 = 3;
+
+/// The ring that handlers look into.
+static RING: AtomicPtr<Ring> = AtomicPtr::new(ptr::null_mut());
+
+/// Rings that were made, the last being the largest.
+static MADE: Mutex<Option<&'static Ring>> = Mutex::new(None);
+
+/// Never the same again, over all slots and rings.
+static NUMBER: AtomicU32 = AtomicU32::new(1);
+
+/// All slots.
+pub(crate) struct Ring {
+    slots: Box<[Slot]>,
+    depth: usize,
+}
+
+// A line of the cache of its own: several handlers write at the same time.
+#[repr(align(64))]
+struct Slot {
+    /// The number, shifted by two bits, and the phase.
+    word: AtomicU64,
+    /// Where the thread keeps its labels, for the handler to look at.
+    labels: AtomicPtr<Cell>,
+    /// What the handler found, and its frames.
+    found: UnsafeCell<Found>,
+    frames: UnsafeCell<Box<[u64]>>,
+}
+
+// SAFETY: the cells are touched only by who has the word in the phase that says so: the handler while
+// writing, the sampler while done. Both change phases with acquire and release.
+unsafe impl Sync for Slot {}
+// SAFETY: nothing in it belongs to a thread.
+unsafe impl Send for Slot {}
+
+/// What a handler found besides its frames.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) depth: usize,
+    pub(crate) end: End,
+    /// The labels that the thread had set.
+    pub(crate) scope: u32,
+    /// When, and how much the thread had had of a processor, as the handler ended.
+    pub(crate) time: u64,
+    pub(crate) cpu: u64,
+    /// What the handler took.
+    pub(crate) cost: u64,
+    /// Where the thread was.
+    pub(crate) pc: u64,
+    pub(crate) sp: u64,
+    /// Whether it was in a system call.
+    pub(crate) in_call: bool,
+}
+
+/// A slot that is armed or further: the sampler's right to it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Armed {
+    index: u32,
+    number: u32,
+}
+
+impl Armed {
+    /// What the signal carries.
+    pub(crate) fn cookie(&self) -> u64 {
+        MAGIC | u64::from(self.index) << 32 | u64::from(self.number)
+    }
+}
+
+/// What a signal's value says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cookie {
+    index: u32,
+    number: u32,
+}
+
+impl Cookie {
+    /// A value that no slot ever waits for.
+    pub(crate) const STRAY: u64 = MAGIC;
+
+    /// Reads a value; none if it is not one of ours.
+    #[inline]
+    pub(crate) fn read(value: u64) -> Option<Cookie> {
+        (value & 0xffff << 48 == MAGIC)
+            .then_some(Cookie { index: (value >> 32) as u32 & 0xffff, number: value as u32 })
+    }
+}
+
+/// What became of an armed slot.
+pub(crate) enum Outcome<'r> {
+    /// The handler has not begun.
+    Waiting,
+    /// It is writing.
+    Writing,
+    /// What it found. The slot is idle when the reader is done with it.
+    Done(Found, &'r [u64]),
+}
+
+impl Ring {
+    /// The ring for stacks of `depth`. Memory is taken once for the deepest that was asked for. *Setup.*
+    pub(crate) fn of_depth(depth: usize) -> &'static Ring {
+        let mut made = MADE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        match *made {
+            Some(ring) if ring.depth >= depth => ring,
+            _ => {
+                // A smaller one stays where it is: a late signal may look into it. Depths at least
+                // double, so that what stays is less than what is used.
+                let least = made.map_or(0, |ring| 2 * ring.depth);
+                let ring: &'static Ring = Box::leak(Box::new(Ring::new(depth.max(least))));
+                RING.store(ptr::from_ref(ring).cast_mut(), Release);
+                *made = Some(ring);
+                ring
+            }
+        }
+    }
+
+    fn new(depth: usize) -> Ring {
+        let slot = || Slot {
+            word: AtomicU64::new(IDLE),
+            labels: AtomicPtr::default(),
+            found: UnsafeCell::default(),
+            frames: UnsafeCell::new(vec![0; depth].into_boxed_slice()),
+        };
+        Ring { slots: (0..SLOTS).map(|_| slot()).collect(), depth }
+    }
+
+    /// Takes an idle slot for a thread; none when all are in use.
+    pub(crate) fn arm(&self, labels: Option<&'static Cell>) -> Option<Armed> {
+        // Only the sampler arms, and there is one sampler.
+        let is_idle = |slot: &Slot| slot.word.load(Acquire) & PHASE == IDLE;
+        let index = self.slots.iter().position(is_idle)?;
+        let slot = &self.slots[index];
+        let number = NUMBER.fetch_add(1, Relaxed);
+        slot.labels.store(labels.map_or(ptr::null_mut(), |c| ptr::from_ref(c).cast_mut()), Relaxed);
+        slot.word.store(u64::from(number) << 2 | ARMED, Release);
+        Some(Armed { index: index as u32, number })
+    }
+
+    fn slot(&self, armed: &Armed) -> &Slot {
+        &self.slots[armed.index as usize]
+    }
+
+    /// What became of it. `depth` frames are read at most.
+    pub(crate) fn look<'r>(&'r self, armed: &'r Armed) -> Outcome<'r> {
+        let slot = self.slot(armed);
+        match slot.word.load(Acquire) & PHASE {
+            DONE => {
+                // SAFETY: the handler is done with the cells, and nobody else gets them before the
+                // sampler, which `armed` stands for, releases the slot.
+                let (found, frames) = unsafe { (*slot.found.get(), &*slot.frames.get()) };
+                Outcome::Done(found, &frames[..found.depth])
+            }
+            WRITING => Outcome::Writing,
+            _ => Outcome::Waiting,
+        }
+    }
+
+    /// Whether as many slots are done.
+    pub(crate) fn is_done(&self, many: usize) -> bool {
+        let is_done = |slot: &&Slot| slot.word.load(Acquire) & PHASE == DONE;
+        self.slots.iter().filter(is_done).count() >= many
+    }
+
+    /// Gives back a slot that is done, or that the handler has not begun with. Gives it back to the
+    /// caller while the handler is writing.
+    pub(crate) fn release(&self, armed: Armed) -> Result<(), Armed> {
+        let slot = self.slot(&armed);
+        let number = u64::from(armed.number) << 2;
+        let idle = number | IDLE;
+        if slot.word.compare_exchange(number | ARMED, idle, AcqRel, Relaxed).is_ok()
+            || slot.word.compare_exchange(number | DONE, idle, AcqRel, Relaxed).is_ok()
+        {
+            return Ok(());
+        }
+        Err(armed)
+    }
+}
+
+/// In the signal handler: writes the stack of `registers` to the slot that `cookie` names, if it still
+/// waits for that.
+pub(crate) fn write(cookie: Cookie, registers: &Registers, in_call: bool) {
+    let begun = clock::now();
+    // SAFETY: a ring that was published is never freed.
+    let Some(ring) = (unsafe { RING.load(Acquire).as_ref() }) else { return };
+    let Some(slot) = ring.slots.get(cookie.index as usize) else { return };
+    let number = u64::from(cookie.number) << 2;
+    if slot.word.compare_exchange(number | ARMED, number | WRITING, AcqRel, Relaxed).is_err() {
+        return;
+    }
+    // SAFETY: the word says that this handler is writing, so nobody else touches the cells.
+    let (found, frames) = unsafe { (&mut *slot.found.get(), &mut *slot.frames.get()) };
+    let walked = walk(registers, frames);
+    // SAFETY: cells of labels are never freed.
+    let scope = unsafe { slot.labels.load(Relaxed).as_ref() }.map_or(0, Cell::current);
+    let time = clock::now();
+    *found = Found {
+        depth: walked.depth.min(ring.depth),
+        end: walked.end,
+        scope,
+        time,
+        cpu: clock::own_cpu(),
+        cost: time.saturating_sub(begun),
+        pc: registers.pc,
+        sp: registers.sp,
+        in_call,
+    };
+    slot.word.store(number | DONE, Release);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_signal_finds_another_number() {
+        let ring = Ring::of_depth(512);
+        let first = ring.arm(None).unwrap();
+        let late = Cookie::read(first.cookie()).unwrap();
+        assert!(matches!(ring.look(&first), Outcome::Waiting));
+        ring.release(first).unwrap();
+
+        let second = ring.arm(None).unwrap();
+        write(late, &Registers::default(), false);
+        assert!(matches!(ring.look(&second), Outcome::Waiting));
+
+        let own = Cookie::read(second.cookie()).unwrap();
+        write(own, &Registers { pc: 17, ..Registers::default() }, true);
+        let Outcome::Done(found, _) = ring.look(&second) else { panic!("written") };
+        assert_eq!((found.pc, found.in_call), (17, true));
+        // A second one for the same slot changes nothing.
+        write(own, &Registers { pc: 18, ..Registers::default() }, true);
+        let Outcome::Done(found, _) = ring.look(&second) else { panic!("written") };
+        assert_eq!(found.pc, 17);
+        ring.release(second).unwrap();
+    }
+
+    #[test]
+    fn values_of_others_are_not_ours() {
+        for value in [0, 1, u64::MAX, 0x7fff_1234_5678_9abc] {
+            assert_eq!(Cookie::read(value), None);
+        }
+        let armed = Armed { index: 63, number: u32::MAX };
+        assert_eq!(Cookie::read(armed.cookie()), Some(Cookie { index: 63, number: u32::MAX }));
+    }
+}

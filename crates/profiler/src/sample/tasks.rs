@@ -1,0 +1,204 @@
+//! This process' threads as the kernel shows them under `/proc/self/task`.
+//!
+//! Reading allocates nothing: paths and contents are in buffers of the caller's stack.
+//!
+//! Unsafe for one call, the calling thread's id.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write as _};
+use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::fs::RawDir;
+
+/// A thread's id as the kernel has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tid(pub i32);
+
+impl Tid {
+    /// The calling thread's. *Steady*, one system call.
+    pub fn own() -> Tid {
+        // SAFETY: it takes nothing and can't fail.
+        Tid(unsafe { libc::gettid() })
+    }
+}
+
+/// The directory of all threads, kept open.
+#[derive(Debug)]
+pub(crate) struct Tasks {
+    directory: File,
+}
+
+impl Tasks {
+    pub(crate) fn open() -> io::Result<Tasks> {
+        Ok(Tasks { directory: File::open("/proc/self/task")? })
+    }
+
+    /// Calls `found` with each thread there is, in the order of their ids.
+    pub(crate) fn list(&mut self, mut found: impl FnMut(Tid)) -> io::Result<()> {
+        self.directory.seek(SeekFrom::Start(0))?;
+        let mut room = [MaybeUninit::uninit(); 8192];
+        let mut entries = RawDir::new(&self.directory, &mut room);
+        while let Some(entry) = entries.next() {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if let Some(tid) = std::str::from_utf8(name).ok().and_then(|name| name.parse().ok()) {
+                found(Tid(tid));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is to be known of a thread before it is interrupted for the first time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Status {
+    name: [u8; 16],
+    name_length: u8,
+    /// The signals that it has blocked, by number less one.
+    blocked: u64,
+    /// The state's letter: `R`, `S`, `D` and so on.
+    pub(crate) state: u8,
+}
+
+impl Status {
+    /// Reads it; none if the thread is gone.
+    pub(crate) fn read(tid: Tid) -> Option<Status> {
+        let mut room = [0; 4096];
+        let text = read_file(tid, "status", &mut room)?;
+        let mut status = Status { state: b'?', ..Status::default() };
+        for line in text.split(|&b| b == b'\n') {
+            if let Some(name) = line.strip_prefix(b"Name:\t") {
+                // Longer only where the kernel escaped something.
+                let length = name.len().min(status.name.len());
+                status.name[..length].copy_from_slice(&name[..length]);
+                status.name_length = length as u8;
+            } else if let Some(state) = line.strip_prefix(b"State:\t") {
+                status.state = state.first().copied().unwrap_or(b'?');
+            } else if let Some(mask) = line.strip_prefix(b"SigBlk:\t") {
+                let mask = std::str::from_utf8(mask).ok()?;
+                status.blocked = u64::from_str_radix(mask, 16).ok()?;
+                break;
+            }
+        }
+        Some(status)
+    }
+
+    /// The name that was set, of at most 15 bytes.
+    pub(crate) fn name(&self) -> std::borrow::Cow<'_, str> {
+        String::from_utf8_lossy(&self.name[..usize::from(self.name_length)])
+    }
+
+    /// Whether a signal of this number would have to wait.
+    pub(crate) fn has_blocked(&self, signal: i32) -> bool {
+        (self.blocked >> (signal - 1)) & 1 == 1
+    }
+}
+
+/// Where a thread stands in a system call that it waits in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    pub(crate) sp: u64,
+    pub(crate) pc: u64,
+}
+
+impl Waiting {
+    /// Reads it; none if the thread runs, is gone, or may not be looked at.
+    pub(crate) fn read(tid: Tid) -> Option<Waiting> {
+        let mut room = [0; 256];
+        // "nr arg0 … arg5 sp pc", or "-1 sp pc" outside of a call, or "running".
+        let text = read_file(tid, "syscall", &mut room)?;
+        let mut words = std::str::from_utf8(text).ok()?.split_ascii_whitespace().rev();
+        let mut word = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
+        let (pc, sp) = (word()?, word()?);
+        Some(Waiting { sp, pc })
+    }
+
+    /// Whether this is where a thread was interrupted that had `sp` and `pc`. A call that is begun again
+    /// after the signal stands at its instruction, one that is waited in behind it.
+    pub(crate) fn is_at(&self, sp: u64, pc: u64) -> bool {
+        self.sp == sp && self.pc.abs_diff(pc) <= 4
+    }
+}
+
+/// When a thread was started, in nanoseconds since the system's start, to a hundredth of a second.
+pub(crate) fn start_of(tid: Tid) -> Option<u64> {
+    /// Ticks a second: what the kernel shows to programs whatever it works with.
+    const USER_HZ: u64 = 100;
+    let mut room = [0; 1024];
+    let text = read_file(tid, "stat", &mut room)?;
+    // The name in parentheses may hold anything, parentheses too.
+    let behind = text.iter().rposition(|&b| b == b')')? + 1;
+    let fields = std::str::from_utf8(&text[behind..]).ok()?;
+    // The 22nd field, of which the name was the second.
+    let ticks: u64 = fields.split_ascii_whitespace().nth(19)?.parse().ok()?;
+    Some(ticks * (1_000_000_000 / USER_HZ))
+}
+
+fn read_file<'r>(tid: Tid, name: &str, room: &'r mut [u8]) -> Option<&'r [u8]> {
+    let mut path = [0; 48];
+    let mut rest = &mut path[..];
+    write!(rest, "/proc/self/task/{}/{name}", tid.0).ok()?;
+    let unused = rest.len();
+    let path = &path[..path.len() - unused];
+    let mut file = File::open(Path::new(std::ffi::OsStr::from_bytes(path))).ok()?;
+    let mut length = 0;
+    while length < room.len() {
+        match file.read(&mut room[length..]) {
+            Ok(0) => break,
+            Ok(read) => length += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return None,
+        }
+    }
+    Some(&room[..length])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_is_found_with_its_name_its_mask_and_its_start() {
+        let thread = std::thread::Builder::new().name("a (name)".to_owned()).spawn(|| {
+            let own = Tid::own();
+            let mut listed = Vec::new();
+            Tasks::open().unwrap().list(|tid| listed.push(tid)).unwrap();
+            assert!(listed.contains(&own));
+            assert!(listed.is_sorted());
+            let status = Status::read(own).unwrap();
+            assert_eq!(status.name(), "a (name)");
+            assert_eq!(status.state, b'R');
+            assert!(!status.has_blocked(libc::SIGURG));
+            let start = start_of(own).unwrap();
+            let now = super::super::clock::since_boot();
+            assert!(start <= now && now - start < 10_000_000_000, "{start} {now}");
+            assert_eq!(Waiting::read(own), None, "it runs");
+        });
+        thread.unwrap().join().unwrap();
+        assert!(Status::read(Tid(i32::MAX / 16)).is_none());
+    }
+
+    #[test]
+    fn a_waiting_thread_shows_where() {
+        let (say, hear) = std::sync::mpsc::channel();
+        let (stop, stopped) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            say.send(Tid::own()).unwrap();
+            let _ = stopped.recv();
+        });
+        let tid = hear.recv().unwrap();
+        let waiting = loop {
+            match Waiting::read(tid) {
+                Some(waiting) => break waiting,
+                None => std::thread::yield_now(),
+            }
+        };
+        assert!(waiting.sp > 4096 && waiting.pc > 4096);
+        assert!(waiting.is_at(waiting.sp, waiting.pc - 2));
+        assert!(!waiting.is_at(waiting.sp + 8, waiting.pc));
+        drop(stop);
+        thread.join().unwrap();
+    }
+}
