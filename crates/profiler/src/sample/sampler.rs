@@ -32,8 +32,11 @@ const LIST: u64 = 100_000_000;
 const WAY_BACK: u64 = 50_000;
 /// After this long without an answer it is time to ask why.
 const OVERDUE: u64 = 500_000_000;
-/// How long a thread that blocks the signal is left alone.
-const LEFT_ALONE: u64 = 5_000_000_000;
+/// How long a thread that blocks the signal is left alone before it is asked again: this at first, since
+/// every thread blocks all signals while it is being started, and twice as long each time.
+const LEFT_ALONE: u64 = 1_000_000;
+/// And this at most.
+const LONGEST_LEFT_ALONE: u64 = 5_000_000_000;
 
 /// How to sample. Times in nanoseconds.
 #[derive(Clone, Debug)]
@@ -304,7 +307,7 @@ impl Sampler {
         }
         if thread.is_blocked && now >= thread.left_until {
             thread.is_blocked = Status::read(tid).is_some_and(|status| status.has_blocked(signal));
-            thread.left_until = now + LEFT_ALONE;
+            thread.leave_alone(now);
             thread.entry = thread.entry.filter(|_| thread.is_blocked);
         }
         if thread.is_blocked {
@@ -331,7 +334,8 @@ impl Sampler {
         };
         thread.meet(status);
         thread.is_blocked = status.has_blocked(signal);
-        thread.left_until = now + LEFT_ALONE;
+        thread.left_for = 0;
+        thread.leave_alone(now);
         true
     }
 
@@ -373,7 +377,8 @@ impl Sampler {
         match self.ring.release(slot) {
             Ok(()) => {
                 thread.is_blocked = true;
-                thread.left_until = now + LEFT_ALONE;
+                thread.left_for = 0;
+                thread.leave_alone(now);
                 thread.entry = None;
                 let tid = thread.tid;
                 self.armed.retain(|&armed| armed != tid);
@@ -553,6 +558,14 @@ impl Sampler {
     }
 }
 
+impl Thread {
+    /// Does not ask it for its mask again for a while.
+    fn leave_alone(&mut self, now: u64) {
+        self.left_for = (2 * self.left_for).clamp(LEFT_ALONE, LONGEST_LEFT_ALONE);
+        self.left_until = now + self.left_for;
+    }
+}
+
 /// What became of a thread's turn.
 enum Look {
     Signalled,
@@ -650,7 +663,8 @@ fn settle_one(recording: &mut Recording<'_>, thread: &mut Thread, now: u64, cpu:
     let ran = thread.running.filter(|&ran| recording.add(ran, &[0, 0, used as i64]));
     if ran.is_none() {
         thread.running = None;
-        recording.add(entry, &[0, 0, used as i64]);
+        // The entry was added to just now, so it is there.
+        let _ = recording.add(entry, &[0, 0, used as i64]);
     }
     used
 }

@@ -42,9 +42,10 @@ pub(super) struct Thread {
     pub(super) armed: Option<Armed>,
     pub(super) armed_at: u64,
     pub(super) armed_cpu: u64,
-    /// It blocks the signal, or does not answer: left alone until then.
-    pub(super) left_until: u64,
+    /// Whether it blocks the signal, and until when and for how long it is not asked again.
     pub(super) is_blocked: bool,
+    pub(super) left_until: u64,
+    pub(super) left_for: u64,
 }
 
 impl Thread {
@@ -68,6 +69,7 @@ impl Thread {
             armed_at: 0,
             armed_cpu: 0,
             left_until: 0,
+            left_for: 0,
             is_blocked: false,
         }
     }
