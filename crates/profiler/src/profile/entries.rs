@@ -7,6 +7,7 @@
 use hashbrown::HashTable;
 
 use super::hash::StackHash;
+use super::names::NameId;
 use super::{EntryId, ValueType};
 
 /// The entry of what the bounds left no room for.
@@ -30,11 +31,12 @@ pub(super) struct Entry {
 }
 
 /// What a profile is made of.
-#[derive(Clone)]
 pub(super) struct Shape {
     pub(super) columns: Box<[ValueType]>,
+    /// Kind and unit of each column, among the names of labels.
+    pub(super) column_names: Box<[(NameId, NameId)]>,
     pub(super) default: usize,
-    pub(super) period_type: ValueType,
+    pub(super) period_names: (NameId, NameId),
     pub(super) period: i64,
     /// For each column, whether it is a balance, which may go down again.
     balances: Box<[bool]>,
@@ -46,9 +48,13 @@ impl Shape {
         default: usize,
         period_type: ValueType,
         period: i64,
+        mut name: impl FnMut(&str) -> NameId,
     ) -> Self {
+        let mut names = |value_type: &ValueType| (name(value_type.kind), name(value_type.unit));
+        let column_names = columns.iter().map(&mut names).collect();
+        let period_names = names(&period_type);
         let balances = columns.iter().map(|column| column.kind.starts_with("inuse")).collect();
-        Shape { columns: Box::from(columns), default, period_type, period, balances }
+        Shape { columns: Box::from(columns), column_names, default, period_names, period, balances }
     }
 }
 

@@ -159,7 +159,7 @@ impl Locations {
         let hash = hashes.address(slot.address, slot.generation);
         let lines = std::mem::take(&mut slot.lines);
         let mapping = slot.mapping;
-        self.mappings.release(mapping);
+        self.mappings.release(hashes, &mut self.names, mapping);
         self.lines -= lines.len();
         for line in lines {
             self.release_function(hashes, line.function);

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use super::Mapping;
+use super::hash::Hashes;
+use super::names::{NameId, Names};
 
 /// A mapping, from 1 up, as profiles have it; 0 is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -10,6 +12,8 @@ pub(super) struct MappingId(pub(super) u32);
 
 struct Slot {
     mapping: Option<Arc<Mapping>>,
+    file: NameId,
+    build_id: NameId,
     /// Locations in it.
     references: u32,
     is_current: bool,
@@ -30,7 +34,7 @@ pub(super) struct Mappings {
 impl Mappings {
     /// Replaces the current ones; the first is the program's own. One that is equal to a known one keeps
     /// its id. *Setup.*
-    pub(super) fn set(&mut self, mappings: Vec<Mapping>) {
+    pub(super) fn set(&mut self, hashes: &Hashes, names: &mut Names, mappings: Vec<Mapping>) {
         for slot in &mut self.slots {
             slot.is_current = false;
         }
@@ -38,7 +42,7 @@ impl Mappings {
         self.main = MappingId::default();
         for mapping in mappings {
             let range = (mapping.start, mapping.limit);
-            let id = self.known(&mapping).unwrap_or_else(|| self.insert(mapping));
+            let id = self.known(&mapping).unwrap_or_else(|| self.insert(hashes, names, mapping));
             self.slots[id.0 as usize - 1].is_current = true;
             self.ranges.push((range.0, range.1, id));
             if self.main == MappingId::default() {
@@ -47,7 +51,7 @@ impl Mappings {
         }
         self.ranges.sort_unstable_by_key(|&(start, limit, _)| (start, limit));
         for slot in &mut self.slots {
-            slot.drop_unused();
+            slot.drop_unused(hashes, names);
         }
         self.version = self.version.wrapping_add(1);
     }
@@ -57,8 +61,14 @@ impl Mappings {
         position.map(|position| MappingId(position as u32 + 1))
     }
 
-    fn insert(&mut self, mapping: Mapping) -> MappingId {
-        let slot = Slot { mapping: Some(Arc::new(mapping)), references: 0, is_current: true };
+    fn insert(&mut self, hashes: &Hashes, names: &mut Names, mapping: Mapping) -> MappingId {
+        let slot = Slot {
+            file: names.intern(hashes, &mapping.file),
+            build_id: names.intern(hashes, &mapping.build_id),
+            mapping: Some(Arc::new(mapping)),
+            references: 0,
+            is_current: true,
+        };
         match self.slots.iter().position(|slot| slot.mapping.is_none()) {
             Some(position) => {
                 self.slots[position] = slot;
@@ -88,16 +98,22 @@ impl Mappings {
     }
 
     /// One less.
-    pub(super) fn release(&mut self, id: MappingId) {
+    pub(super) fn release(&mut self, hashes: &Hashes, names: &mut Names, id: MappingId) {
         if id != MappingId::default() {
             let slot = &mut self.slots[id.0 as usize - 1];
             slot.references -= 1;
-            slot.drop_unused();
+            slot.drop_unused(hashes, names);
         }
     }
 
     pub(super) fn get(&self, id: MappingId) -> Option<&Arc<Mapping>> {
         self.slots.get((id.0 as usize).wrapping_sub(1))?.mapping.as_ref()
+    }
+
+    /// The mapping with its texts.
+    pub(super) fn named(&self, id: MappingId) -> Option<(&Mapping, NameId, NameId)> {
+        let slot = self.slots.get((id.0 as usize).wrapping_sub(1))?;
+        Some((slot.mapping.as_deref()?, slot.file, slot.build_id))
     }
 
     /// The program's own.
@@ -122,9 +138,10 @@ impl Mappings {
 }
 
 impl Slot {
-    fn drop_unused(&mut self) {
-        if self.references == 0 && !self.is_current {
-            self.mapping = None;
+    fn drop_unused(&mut self, hashes: &Hashes, names: &mut Names) {
+        if self.references == 0 && !self.is_current && self.mapping.take().is_some() {
+            names.release(hashes, self.file);
+            names.release(hashes, self.build_id);
         }
     }
 }

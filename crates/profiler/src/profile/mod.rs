@@ -14,16 +14,20 @@ mod hash;
 mod labels;
 mod locations;
 mod mappings;
+mod marks;
 mod names;
 mod recording;
 mod stacks;
+mod symbolize;
 mod tables;
 mod window;
+mod write;
 
 pub use recording::{Profile, Recording};
 pub use tables::Tables;
 pub(crate) use tables::holds_tables;
 pub use window::Window;
+pub use write::WriteOptions;
 
 use crate::unwind::End;
 

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::entries::Shape;
 use super::tables::{Locked, Shared};
 use super::{EntryId, Label, LabelsId, Stack, Tables, ValueType, Window};
 
@@ -39,8 +38,7 @@ impl Profile {
         period: i64,
     ) -> Self {
         assert!(default < columns.len(), "the default is the place of one of the columns");
-        let shape = Shape::new(columns, default, period_type, period);
-        let index = tables.0.lock().open_profile(shape);
+        let index = tables.0.lock().open_profile(columns, default, period_type, period);
         Profile(Arc::new(Place { shared: tables.0.clone(), index }))
     }
 

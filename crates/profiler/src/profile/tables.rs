@@ -9,9 +9,11 @@ use super::entries::{self, Entries, Entry, Shape};
 use super::hash::Hashes;
 use super::labels::{self, LabelSets};
 use super::locations::Locations;
+use super::mappings::MappingId;
 use super::stacks::Stacks;
 use super::{
     DROPPED, EntryId, Label, LabelsId, Limits, Mapping, OVERFLOW, Stack, TablesStatistics,
+    ValueType,
 };
 use crate::unwind::End;
 
@@ -50,11 +52,7 @@ impl Tables {
     /// recorded from now on is matched with nothing from before, which keeps its meaning. *Setup*; locks.
     pub fn set_mappings(&self, mappings: Vec<Mapping>, forget: bool) {
         let mut state = self.0.lock();
-        let locations = &mut state.locations;
-        locations.mappings.set(mappings);
-        if forget {
-            locations.generation = locations.generation.wrapping_add(1);
-        }
+        state.set_mappings(mappings, forget);
     }
 
     /// What is in them, and what they had no room for. *Steady*; locks.
@@ -143,8 +141,31 @@ impl State {
         }
     }
 
+    fn set_mappings(&mut self, mappings: Vec<Mapping>, forget: bool) {
+        let Locations { mappings: known, names, generation, .. } = &mut self.locations;
+        known.set(&self.hashes, names, mappings);
+        if forget {
+            *generation = generation.wrapping_add(1);
+        }
+    }
+
+    /// The program's own mapping is not needed any more by who had it kept.
+    pub(super) fn release_main(&mut self, main: MappingId) {
+        let Locations { mappings, names, .. } = &mut self.locations;
+        mappings.release(&self.hashes, names, main);
+    }
+
     /// A new profile's place. *Setup.*
-    pub(super) fn open_profile(&mut self, shape: Shape) -> u32 {
+    pub(super) fn open_profile(
+        &mut self,
+        columns: &[ValueType],
+        default: usize,
+        period_type: ValueType,
+        period: i64,
+    ) -> u32 {
+        let names = &mut self.labels.names;
+        let name = |text: &str| names.intern(&self.hashes, text);
+        let shape = Shape::new(columns, default, period_type, period, name);
         let mut entries = Entries::new(shape);
         for (index, address) in [(entries::OVERFLOW, OVERFLOW), (entries::DROPPED, DROPPED)] {
             let made =

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::Profile;
 use super::recording::Place;
+use super::write::Scratch;
 
 /// How many values are copied with the lock held: 128 KiB of them, some ten microseconds.
 const COPIED: usize = 16 * 1024;
@@ -18,19 +19,23 @@ pub struct Window {
     pub(super) last: Vec<i64>,
     /// The rows as they are.
     pub(super) now: Vec<i64>,
+    /// The values per row.
+    pub(super) width: usize,
+    pub(super) scratch: Scratch,
 }
 
 impl Window {
     pub(super) fn new(profile: &Profile, from_zero: bool) -> Self {
         let place = profile.0.clone();
-        let (id, look) = {
+        let (id, look, width) = {
             let mut state = place.shared.lock();
             let id = state.new_reader();
             let entries = state.profile_mut(place.index);
             entries.open(id, from_zero);
-            (id, entries.look())
+            (id, entries.look(), entries.width())
         };
-        let mut window = Window { place, id, last: Vec::new(), now: Vec::new() };
+        let (last, now, scratch) = Default::default();
+        let mut window = Window { place, id, last, now, width, scratch };
         if from_zero {
             window.copy(|entries| entries.base());
         } else {
@@ -52,6 +57,11 @@ impl Window {
             let end = length.min(self.now.len() + COPIED);
             self.now.extend_from_slice(&rows[self.now.len()..end]);
         }
+    }
+
+    /// The bytes on the heap.
+    pub fn memory_usage(&self) -> usize {
+        (self.last.capacity() + self.now.capacity()) * 8 + self.scratch.memory_usage()
     }
 
     /// Remembers the rows as they are now and says when that was.

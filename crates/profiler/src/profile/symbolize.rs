@@ -1,0 +1,123 @@
+//! Asking what locations stand for: outside the lock, once for each.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::locations::{LocationId, Symbols};
+use super::marks::Marks;
+use super::tables::{Shared, State};
+use super::{Mapping, Symbol, Symbolize};
+
+/// How many locations are looked at or answered with the lock held.
+const HELD: usize = 256;
+
+struct Open {
+    id: LocationId,
+    address: u64,
+    mapping: Option<Arc<Mapping>>,
+}
+
+struct Answer {
+    name: Range<usize>,
+    system_name: Range<usize>,
+    file: Range<usize>,
+    line: u32,
+    start_line: u32,
+}
+
+/// Asks for those of `used` that nobody asked for yet, and keeps the answers, also that there is none.
+/// *Steady* if there are none, else *growth*.
+pub(super) fn ask(shared: &Shared, used: &Marks, symbolizer: &mut dyn Symbolize) {
+    let open = collect(shared, used);
+    if open.is_empty() {
+        return;
+    }
+    let addresses: Vec<u64> = open.iter().map(|open| open.address).collect();
+    symbolizer.prepare(&addresses, &mappings(&open));
+    let mut answers = Answers::default();
+    for batch in open.chunks(HELD) {
+        for open in batch {
+            symbolizer.symbolize(open.address, open.mapping.as_deref(), &mut |symbol| {
+                answers.add(symbol);
+            });
+            answers.ends.push(answers.answers.len());
+        }
+        answers.keep(&mut shared.lock(), batch);
+    }
+}
+
+fn collect(shared: &Shared, used: &Marks) -> Vec<Open> {
+    let mut open = Vec::new();
+    let mut next = used.next(0);
+    while next.is_some() {
+        let mut state = shared.lock();
+        for _ in 0..HELD {
+            let Some(id) = next else { break };
+            next = used.next(id + 1);
+            let id = LocationId(id);
+            if state.locations.get(id).symbols == Symbols::Unasked {
+                state.locations.look_again(id);
+                let location = state.locations.get(id);
+                let mapping = state.locations.mappings.get(location.mapping).cloned();
+                open.push(Open { id, address: location.address, mapping });
+            }
+        }
+    }
+    open
+}
+
+/// Each mapping that any of them is in, once.
+fn mappings(open: &[Open]) -> Vec<Mapping> {
+    let mut mappings: Vec<&Arc<Mapping>> = Vec::new();
+    for mapping in open.iter().filter_map(|open| open.mapping.as_ref()) {
+        if !mappings.iter().any(|known| Arc::ptr_eq(known, mapping)) {
+            mappings.push(mapping);
+        }
+    }
+    mappings.into_iter().map(|mapping| Mapping::clone(mapping)).collect()
+}
+
+/// What a symbolizer lent, until the lock is there to keep it.
+#[derive(Default)]
+struct Answers {
+    text: String,
+    answers: Vec<Answer>,
+    /// Where the answers for each location end.
+    ends: Vec<usize>,
+}
+
+impl Answers {
+    fn add(&mut self, symbol: Symbol<'_>) {
+        let mut put = |text: &str| {
+            let start = self.text.len();
+            self.text.push_str(text);
+            start..self.text.len()
+        };
+        let answer = Answer {
+            name: put(symbol.name),
+            system_name: put(symbol.system_name),
+            file: put(symbol.file),
+            line: symbol.line,
+            start_line: symbol.start_line,
+        };
+        self.answers.push(answer);
+    }
+
+    fn keep(&mut self, state: &mut State, batch: &[Open]) {
+        let mut start = 0;
+        for (open, &end) in batch.iter().zip(&self.ends) {
+            let symbols = self.answers[start..end].iter().map(|answer| Symbol {
+                name: &self.text[answer.name.clone()],
+                system_name: &self.text[answer.system_name.clone()],
+                file: &self.text[answer.file.clone()],
+                line: answer.line,
+                start_line: answer.start_line,
+            });
+            state.set_symbols(open.id, symbols);
+            start = end;
+        }
+        self.text.clear();
+        self.answers.clear();
+        self.ends.clear();
+    }
+}

@@ -1,0 +1,165 @@
+//! What is recorded is what is written, window by window, as `wire::pprof` reads it.
+
+use profiler::profile::{
+    Label, LabelValue, LabelsId, Limits, Mapping, Profile, Stack, Symbol, Symbolize, Tables,
+    ValueType, WriteOptions,
+};
+use profiler::unwind::End;
+use wire::pprof::{Document, LabelValue as Read};
+
+const LIMITS: Limits = Limits { stacks: 1000, bytes: 10 << 20, labels: 100 };
+const COLUMNS: [ValueType; 2] = [
+    ValueType { kind: "samples", unit: "count" },
+    ValueType { kind: "wall", unit: "nanoseconds" },
+];
+
+fn profile(tables: &Tables) -> Profile {
+    Profile::new(tables, &COLUMNS, 1, COLUMNS[1], 10_000_000)
+}
+
+fn mapping(name: &str, start: u64) -> Mapping {
+    Mapping {
+        start,
+        limit: start + 0x1000,
+        offset: 0x40,
+        file: format!("/lib/{name}"),
+        build_id: format!("{name}-id"),
+    }
+}
+
+fn append(mut all: Vec<u8>, chunk: &[u8]) -> Vec<u8> {
+    assert!(!chunk.is_empty() && chunk.len() <= 64 * 1024);
+    all.extend_from_slice(chunk);
+    all
+}
+
+/// Names every function after its address, and gives odd ones an inlined one.
+struct Names {
+    asked: Vec<u64>,
+}
+
+impl Symbolize for Names {
+    fn symbolize(
+        &mut self,
+        address: u64,
+        _mapping: Option<&Mapping>,
+        found: &mut dyn FnMut(Symbol<'_>),
+    ) {
+        self.asked.push(address);
+        if address == 0x1666 {
+            return;
+        }
+        let (name, file) = (format!("f{address:x}"), format!("{:x}.rs", address >> 8));
+        if address % 2 == 1 {
+            found(Symbol { name: "inlined", file: &file, line: 3, ..Symbol::default() });
+        }
+        let line = address as u32;
+        found(Symbol { name: &name, system_name: "_f", file: &file, line, start_line: 1 });
+    }
+}
+
+/// Samples as lines of text: frames, labels, values; sorted.
+fn lines(bytes: &[u8]) -> Vec<String> {
+    let document = Document::read(bytes).expect("what we write can be read");
+    let mut lines: Vec<String> = document
+        .samples()
+        .map(|sample| {
+            let frames: Vec<String> = document
+                .frames(sample.locations.clone())
+                .map(|frame| match frame.function {
+                    Some(function) => document.text(function.name).into_owned(),
+                    None => format!("{:#x}", frame.location.address),
+                })
+                .collect();
+            let labels: Vec<String> = sample
+                .labels
+                .map(|label| {
+                    let value = match label.value {
+                        Read::Text(text) => document.text(text).into_owned(),
+                        Read::Number { value, .. } => value.to_string(),
+                    };
+                    format!("{}={value}", document.text(label.key))
+                })
+                .collect();
+            let values: Vec<i64> = sample.values.collect();
+            format!("{} {{{}}} {values:?}", frames.join(";"), labels.join(","))
+        })
+        .collect();
+    lines.sort();
+    lines
+}
+
+fn complete(addresses: &[u64]) -> Stack<'_> {
+    Stack { addresses, end: End::Root }
+}
+
+#[test]
+fn windows_hold_what_was_added_since() {
+    let tables = Tables::new(LIMITS);
+    tables.set_mappings(vec![mapping("main", 0x5000), mapping("first", 0x1000)], false);
+    let profile = profile(&tables);
+    let mut window = profile.window();
+    let entry = {
+        let mut recording = profile.lock();
+        let thread = recording.labels(&[
+            Label { key: "thread id", value: LabelValue::Number(7) },
+            Label { key: "thread name", value: LabelValue::Text("worker") },
+        ]);
+        let scope =
+            recording.labels(&[Label { key: "endpoint", value: LabelValue::Text("/checkout") }]);
+        let none = LabelsId::default();
+        recording.record(complete(&[0x1666, 0x1002, 0x1003]), thread, scope, &[1, 10]);
+        let lost = Stack { addresses: &[0x1002], end: End::Lost };
+        recording.record(lost, none, none, &[2, 20]);
+        recording.record(complete(&[0x1666, 0x1002, 0x1003]), thread, scope, &[1, 5])
+    };
+    let mut names = Names { asked: Vec::new() };
+    let options = WriteOptions {
+        time_nanos: 17,
+        duration_nanos: 18,
+        symbolizer: Some(&mut names),
+        comments: &["one", "two"],
+        ..WriteOptions::default()
+    };
+    let bytes = window.write(options, Vec::new(), append);
+    assert_eq!(
+        lines(&bytes),
+        [
+            "0x1666;f1002;inlined;f1003 {thread id=7,thread name=worker,endpoint=/checkout} [2, 15]",
+            "f1002;[lost] {} [2, 20]",
+        ]
+    );
+    let document = Document::read(&bytes).unwrap();
+    let files: Vec<_> =
+        document.mappings().iter().map(|mapping| document.text(mapping.filename)).collect();
+    assert_eq!(files, ["/lib/main", "/lib/first"], "the program's own first, though not used");
+    assert!(!document.mappings()[1].has_functions, "one address of it has no function");
+    assert_eq!((document.facts().time_nanos, document.facts().duration_nanos), (17, 18));
+    assert_eq!(document.default_column(), 1);
+    let comments: Vec<_> =
+        document.facts().comments.iter().map(|&comment| document.text(comment)).collect();
+    assert_eq!(comments, ["one", "two"]);
+
+    assert!(profile.lock().add(entry, &[0, 4]));
+    let options = WriteOptions { symbolizer: Some(&mut names), ..WriteOptions::default() };
+    let again = window.write(options, Vec::new(), append);
+    assert_eq!(
+        lines(&again),
+        ["0x1666;f1002;inlined;f1003 {thread id=7,thread name=worker,endpoint=/checkout} [0, 4]"]
+    );
+    names.asked.sort_unstable();
+    assert_eq!(names.asked, [0x1002, 0x1003, 0x1666], "each address is asked for once");
+
+    let bare = profile.total().write(WriteOptions::default(), Vec::new(), append);
+    assert_eq!(
+        lines(&bare),
+        [
+            "0x1002;[lost] {} [2, 20]",
+            "0x1666;0x1002;0x1003 {thread id=7,thread name=worker,endpoint=/checkout} [2, 19]",
+        ]
+    );
+    let document = Document::read(&bare).unwrap();
+    assert_eq!(document.text(document.mappings()[1].build_id), "first-id");
+    assert_eq!(document.functions().len(), 1, "without a symbolizer only the pseudo frame");
+    assert!(lines(&window.write(WriteOptions::default(), Vec::new(), append)).is_empty());
+}
