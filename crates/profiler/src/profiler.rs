@@ -125,11 +125,8 @@ impl Builder {
             signal: self.signal,
             recognises_sleepers: self.recognises_sleepers,
         };
-        let running = if is_off {
-            None
-        } else {
-            Some(Running::start(options, &tables, &wall, &counters)?)
-        };
+        let running =
+            if is_off { None } else { Some(Running::start(options, &tables, &wall, &counters)?) };
         Ok(Profiler(Arc::new(Inner { tables, wall, counters, running, process: process::id() })))
     }
 }

@@ -199,10 +199,8 @@ pub(crate) fn pairs(set: u32, mut found: impl FnMut(&str, &str)) {
 pub(crate) fn labels(set: u32, recording: &mut Recording<'_>) -> LabelsId {
     let mut held = Vec::new();
     pairs(set, |key, value| held.push((key.to_owned(), value.to_owned())));
-    let labels: Vec<_> = held
-        .iter()
-        .map(|(key, value)| Label { key, value: LabelValue::Text(value) })
-        .collect();
+    let labels: Vec<_> =
+        held.iter().map(|(key, value)| Label { key, value: LabelValue::Text(value) }).collect();
     recording.labels(&labels)
 }
 

@@ -8,10 +8,8 @@ use profiler::unwind::End;
 use wire::pprof::{Document, LabelValue as Read};
 
 const LIMITS: Limits = Limits { stacks: 1000, bytes: 10 << 20, labels: 100 };
-const COLUMNS: [ValueType; 2] = [
-    ValueType { kind: "samples", unit: "count" },
-    ValueType { kind: "wall", unit: "nanoseconds" },
-];
+const COLUMNS: [ValueType; 2] =
+    [ValueType { kind: "samples", unit: "count" }, ValueType { kind: "wall", unit: "nanoseconds" }];
 
 fn profile(tables: &Tables) -> Profile {
     Profile::new(tables, &COLUMNS, 1, COLUMNS[1], 10_000_000)
@@ -162,4 +160,53 @@ fn windows_hold_what_was_added_since() {
     assert_eq!(document.text(document.mappings()[1].build_id), "first-id");
     assert_eq!(document.functions().len(), 1, "without a symbolizer only the pseudo frame");
     assert!(lines(&window.write(WriteOptions::default(), Vec::new(), append)).is_empty());
+}
+
+#[test]
+fn entries_are_lent_with_names() {
+    let tables = Tables::new(LIMITS);
+    tables.set_mappings(vec![mapping("main", 0x1000)], false);
+    let profile = profile(&tables);
+    let mut window = profile.window();
+    {
+        let mut recording = profile.lock();
+        let scope = recording.labels(&[Label { key: "n", value: LabelValue::Number(-1) }]);
+        let stack = Stack { addresses: &[0x1003, 0x1666], end: End::Truncated };
+        recording.record(stack, LabelsId::default(), scope, &[1, 10]);
+        recording.record(complete(&[0x1002]), LabelsId::default(), scope, &[0, 10]);
+    }
+    let mut names = Names { asked: Vec::new() };
+    let options = WriteOptions {
+        symbolizer: Some(&mut names),
+        keep: |values| values[0] > 0,
+        ..WriteOptions::default()
+    };
+    let mut seen = Vec::new();
+    window.for_each(options, |sample| {
+        // The lock is free: this would wait for ever otherwise.
+        assert_eq!(tables.statistics().entries, 4, "two of ours, [overflow] and [dropped]");
+        for frame in sample.frames() {
+            let file = frame.mapping.map_or("", |mapping| &mapping.file);
+            seen.push(format!(
+                "{:x} {} {} {}",
+                frame.address, frame.symbol.name, file, frame.symbol.line
+            ));
+        }
+        seen.extend(sample.labels().map(|label| format!("{label:?}")));
+        seen.push(format!("{:?}", sample.values()));
+    });
+    assert_eq!(
+        seen,
+        [
+            "1003 inlined /lib/main 3",
+            "1003 f1003 /lib/main 4099",
+            "1666  /lib/main 0",
+            "ffffffffffffff04 [truncated]  0",
+            "Label { key: \"n\", value: Number(-1) }",
+            "[1, 10]",
+        ]
+    );
+    let mut more = 0;
+    window.for_each(WriteOptions::default(), |_| more += 1);
+    assert_eq!(more, 0, "what was not kept is seen all the same");
 }

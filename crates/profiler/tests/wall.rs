@@ -32,7 +32,14 @@ fn totals() {
     profiler.settle();
     println!("{:?} {:#?}", begun.elapsed(), profiler.statistics());
     for thread in profiler.threads() {
-        println!("{} {} {} {:?} {}", thread.tid.0, thread.name, thread.state, thread.end, thread.addresses.len());
+        println!(
+            "{} {} {} {:?} {}",
+            thread.tid.0,
+            thread.name,
+            thread.state,
+            thread.end,
+            thread.addresses.len()
+        );
     }
     STOP.store(true, Relaxed);
     drop(say);

@@ -17,6 +17,7 @@ mod mappings;
 mod marks;
 mod names;
 mod recording;
+mod samples;
 mod stacks;
 mod symbolize;
 mod tables;
@@ -24,6 +25,7 @@ mod window;
 mod write;
 
 pub use recording::{Profile, Recording};
+pub use samples::{Frame, Sample};
 pub use tables::Tables;
 pub(crate) use tables::holds_tables;
 pub use window::Window;

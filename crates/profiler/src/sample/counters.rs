@@ -73,9 +73,25 @@ macro_rules! counters {
 }
 
 counters!(
-    ticks, ticks_skipped, samples, signals, asleep, complete, truncated, lost, frames, skipped_full,
-    skipped_unsent, skipped_blocked, ended, threads, cost_sampler_ns, cost_handlers_ns,
-    cost_signals_ns, pause_ns, budget_permille,
+    ticks,
+    ticks_skipped,
+    samples,
+    signals,
+    asleep,
+    complete,
+    truncated,
+    lost,
+    frames,
+    skipped_full,
+    skipped_unsent,
+    skipped_blocked,
+    ended,
+    threads,
+    cost_sampler_ns,
+    cost_handlers_ns,
+    cost_signals_ns,
+    pause_ns,
+    budget_permille,
 );
 
 /// A number that one thread writes.

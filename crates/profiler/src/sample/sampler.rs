@@ -170,9 +170,7 @@ impl Sampler {
         counters.ticks.add(1);
         counters.cost_sampler_ns.add(own);
         counters.cost_signals_ns.add(signals * self.signal_cost);
-        let cost = own
-            + signals * self.signal_cost
-            + (counters.cost_handlers_ns.get() - handlers);
+        let cost = own + signals * self.signal_cost + (counters.cost_handlers_ns.get() - handlers);
         Ticked { cost, idle: signals == 0 && self.armed.is_empty() }
     }
 
@@ -477,7 +475,8 @@ impl Sampler {
             let Some(cpu) = clock::cpu_of(thread.tid) else { continue };
             if own == Some(thread.tid) && thread.entry.is_none() {
                 let labels = thread.labels(&mut recording);
-                let entry = recording.record(frame(&[PROFILER]), labels, LabelsId::default(), &[0, 0, 0]);
+                let entry =
+                    recording.record(frame(&[PROFILER]), labels, LabelsId::default(), &[0, 0, 0]);
                 thread.entry = Some(entry);
             }
             self.attributed_cpu += settle_one(&mut recording, thread, now, cpu);
@@ -520,7 +519,8 @@ impl Sampler {
                 };
                 let may = !stack.is_blocked && Some(stack.tid) != self.own;
                 let may = may && self.threads.get(index).armed.is_none();
-                let may = may && (self.threads.get(index).status.is_some() || self.introduce(index, now));
+                let may =
+                    may && (self.threads.get(index).status.is_some() || self.introduce(index, now));
                 let cpu = clock::cpu_of(stack.tid).unwrap_or(0);
                 if may && matches!(self.interrupt(index, clock::now(), cpu), Look::NoSlot) {
                     break;

@@ -12,9 +12,9 @@
 
 use std::io;
 use std::mem::MaybeUninit;
+use std::ptr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::ptr;
 
 use super::slots::{self, Cookie};
 use super::tasks::Tid;
@@ -30,7 +30,8 @@ struct Before {
 
 /// By the signal's number.
 static BEFORE: [Before; 65] =
-    [const { Before { handler: AtomicUsize::new(0), takes_information: AtomicBool::new(false) } }; 65];
+    [const { Before { handler: AtomicUsize::new(0), takes_information: AtomicBool::new(false) } };
+        65];
 
 /// For which signals the handler is installed.
 static INSTALLED: Mutex<[bool; 65]> = Mutex::new([false; 65]);
