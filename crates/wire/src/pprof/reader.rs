@@ -14,7 +14,7 @@ use super::record::{
     Sample, StringId, ValueType, field,
 };
 use super::writer::Writer;
-use crate::protobuf::{self, Field, Packed, Sink};
+use crate::protobuf::{self, Field, MAX_VARINT, Packed, Sink, Value, take_varint};
 
 /// The fields of a profile in the order in which they stand. After an error there is nothing more.
 /// *Steady.*
@@ -176,13 +176,31 @@ fn checked_sample<'a>(message: &Field<'a>) -> Result<SampleRead<'a>, Error> {
         let field = field?;
         match field.number {
             field::sample::LOCATION_ID | field::sample::VALUE => {
-                field.varints()?.try_for_each(|value| value.map(drop))?;
+                check_numbers(&field)?;
             }
             field::sample::LABEL => drop(label(&field)?),
             _ => {}
         }
     }
     Ok(sample(message.bytes()?))
+}
+
+/// Whether the list can be walked through. Ids are most of a profile: a look at each byte's highest bit is
+/// a fraction of decoding them.
+fn check_numbers(field: &Field<'_>) -> Result<(), Error> {
+    if let Value::Bytes(list @ [.., 0..0x80]) = field.value {
+        let mut longest = 0;
+        let mut run = 0;
+        for byte in list {
+            run = if *byte < 0x80 { 0 } else { run + 1 };
+            longest = longest.max(run);
+        }
+        // Up to nine bytes all bits have room.
+        if longest < MAX_VARINT - 1 {
+            return Ok(());
+        }
+    }
+    Ok(field.varints()?.try_for_each(|value| value.map(drop))?)
 }
 
 /// A sample that was checked before.
@@ -298,13 +316,31 @@ fn comments<'a>(field: &Field<'a>) -> Result<Comments<'a>, Error> {
 #[derive(Clone, Debug)]
 struct Numbers<'a> {
     fields: protobuf::Reader<'a>,
-    packed: Option<Packed<'a>>,
+    /// What is left of a packed list.
+    packed: &'a [u8],
     number: u32,
 }
 
 impl<'a> Numbers<'a> {
     fn new(message: &'a [u8], number: u32) -> Self {
-        Numbers { fields: protobuf::Reader::new(message), packed: None, number }
+        Numbers { fields: protobuf::Reader::new(message), packed: &[], number }
+    }
+
+    /// The first number of the next field of the list.
+    #[inline(never)]
+    fn next_field(&mut self) -> Option<u64> {
+        loop {
+            // The message was walked through before: there are no errors left.
+            let field = self.fields.next()?.ok()?;
+            match field.value {
+                Value::Varint(value) if field.number == self.number => return Some(value),
+                Value::Bytes(list) if field.number == self.number && !list.is_empty() => {
+                    self.packed = list;
+                    return take_varint(&mut self.packed).ok();
+                }
+                _ => {}
+            }
+        }
     }
 }
 
@@ -313,13 +349,14 @@ impl Iterator for Numbers<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<u64> {
-        loop {
-            if let Some(Ok(value)) = self.packed.as_mut().and_then(Iterator::next) {
-                return Some(value);
+        match *self.packed {
+            [] => self.next_field(),
+            // Most ids have two bytes.
+            [low @ 0x80..=0xff, high @ 0..0x80, ref rest @ ..] => {
+                self.packed = rest;
+                Some(u64::from(low & 0x7f) | u64::from(high) << 7)
             }
-            // The message was walked through before: there are no errors left.
-            let field = self.fields.next()?.ok()?;
-            self.packed = (field.number == self.number).then(|| field.varints().ok()).flatten();
+            _ => take_varint(&mut self.packed).ok(),
         }
     }
 }
