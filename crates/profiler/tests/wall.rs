@@ -1,49 +1,356 @@
-//! Threads are found doing what they do, for as long as they do it.
+//! Threads are found doing what they do, for as long as they do it. All in one function: there is one
+//! profiler in a process.
 
+use std::collections::BTreeMap;
 use std::hint::black_box;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use profiler::Profiler;
+use profiler::profile::{Window, WriteOptions};
+use profiler::symbols::Resolver;
+use wire::pprof::{Document, LabelValue};
 
-static STOP: AtomicBool = AtomicBool::new(false);
+/// A sample of a profile that was read back.
+#[derive(Debug)]
+struct Read {
+    functions: Vec<String>,
+    labels: BTreeMap<String, String>,
+    samples: i64,
+    wall: i64,
+    cpu: i64,
+}
 
-#[inline(never)]
-fn busy() -> u64 {
-    let mut sum = 0;
-    while !STOP.load(Relaxed) {
-        for i in 0..1000u64 {
-            sum = black_box(sum + i * i);
+impl Read {
+    fn thread(&self) -> &str {
+        self.labels.get("thread name").map_or("", |name| name)
+    }
+
+    fn has(&self, function: &str) -> bool {
+        self.functions.iter().any(|name| name.ends_with(function))
+    }
+}
+
+/// What a window has, by way of the bytes that it writes.
+fn read(window: &mut Window) -> Vec<Read> {
+    let mut resolver = Resolver::of_process();
+    let options = WriteOptions { symbolizer: Some(&mut resolver), ..WriteOptions::default() };
+    let bytes = window.write(options, Vec::new(), |mut bytes, chunk| {
+        bytes.extend_from_slice(chunk);
+        bytes
+    });
+    let document = Document::read(&bytes).expect("what we write can be read");
+    let read = document.samples().map(|sample| {
+        let text = |id| document.text(id).into_owned();
+        let value = |value| match value {
+            LabelValue::Text(id) => text(id),
+            LabelValue::Number { value, .. } => value.to_string(),
+        };
+        let values: Vec<_> = sample.values.collect();
+        Read {
+            functions: document
+                .frames(sample.locations)
+                .filter_map(|frame| frame.function.map(|function| text(function.name)))
+                .collect(),
+            labels: sample.labels.map(|label| (text(label.key), value(label.value))).collect(),
+            samples: values[0],
+            wall: values[1],
+            cpu: values[2],
+        }
+    });
+    read.collect()
+}
+
+/// Threads that end when this is dropped.
+struct Crew {
+    stop: Arc<AtomicBool>,
+    sleepers: Vec<mpsc::Sender<()>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Crew {
+    fn new() -> Crew {
+        Crew { stop: Arc::default(), sleepers: Vec::new(), threads: Vec::new() }
+    }
+
+    fn spawn(&mut self, name: &str, work: impl FnOnce(Arc<AtomicBool>) + Send + 'static) {
+        let stop = self.stop.clone();
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(|| work(stop));
+        self.threads.push(thread.unwrap());
+    }
+
+    fn sleep(&mut self, name: &str) {
+        let (sender, receiver) = mpsc::channel();
+        self.sleepers.push(sender);
+        self.spawn(name, move |_| sleeping(&receiver));
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        self.stop.store(true, Relaxed);
+        self.sleepers.clear();
+        for thread in self.threads.drain(..) {
+            thread.join().unwrap();
         }
     }
-    sum
+}
+
+#[inline(never)]
+fn sleeping(receiver: &mpsc::Receiver<()>) {
+    let _ = receiver.recv();
+}
+
+#[inline(never)]
+fn working(stop: &AtomicBool) {
+    let mut sum = 0u64;
+    while !stop.load(Relaxed) {
+        for i in 0..1000u64 {
+            sum = black_box(sum ^ i.wrapping_mul(0x9e37_79b9));
+        }
+    }
+}
+
+#[inline(never)]
+fn answering(stop: &AtomicBool) {
+    working(stop);
+}
+
+/// Time itself is the subject here.
+fn pass(time: Duration) {
+    let until = Instant::now() + time;
+    while let Some(rest) = until.checked_duration_since(Instant::now()).filter(|d| !d.is_zero()) {
+        std::thread::park_timeout(rest);
+    }
 }
 
 #[test]
-fn totals() {
-    let profiler = Profiler::builder().start().unwrap();
-    let begun = Instant::now();
-    let thread = std::thread::Builder::new().name("busy".into()).spawn(busy).unwrap();
-    let (say, hear) = std::sync::mpsc::channel::<()>();
-    let idle = std::thread::Builder::new().name("idle".into()).spawn(move || hear.recv()).unwrap();
-    while begun.elapsed() < Duration::from_secs(2) {
-        std::thread::park_timeout(Duration::from_millis(100));
+fn a_profiler() {
+    refuses_what_makes_no_sense();
+    totals_are_true();
+    sleepers_are_left_alone();
+    a_thread_that_blocks_the_signal_is_told_so();
+    labels_are_the_programs();
+    threads_show_what_they_do();
+    nothing_is_sampled_without_a_budget();
+    the_budget_is_kept();
+}
+
+fn refuses_what_makes_no_sense() {
+    let error = |share| Profiler::builder().budget(share).start().unwrap_err().to_string();
+    assert!(error(-0.1).contains("-0.1 is not a share"));
+    assert!(error(f64::NAN).contains("NaN is not a share"));
+    let error = Profiler::builder().signal(libc::SIGKILL).start().unwrap_err().to_string();
+    assert!(error.contains("can't sample here"), "{error}");
+    let first = Profiler::start().unwrap();
+    let error = Profiler::start().unwrap_err().to_string();
+    assert!(error.contains("is running in this process"), "{error}");
+    assert!(first.is_running());
+    first.stop();
+    first.stop();
+    assert!(!first.is_running());
+    // The place is free again, also after a refusal.
+    drop(Profiler::start().unwrap());
+}
+
+/// Each thread's wall-clock time adds up to how long it was there, the process' processor time to what the
+/// kernel says.
+fn totals_are_true() {
+    let mut crew = Crew::new();
+    for i in 0..5 {
+        crew.spawn(&format!("busy {i}"), |stop| working(&stop));
+    }
+    for i in 0..60 {
+        crew.sleep(&format!("asleep {i}"));
+    }
+    let profiler = Profiler::start().unwrap();
+    let mut window = profiler.wall().window();
+    let (begun, cpu_before) = (Instant::now(), process_cpu());
+    pass(Duration::from_millis(1500));
+    // Threads that nobody ever looks at.
+    for _ in 0..20 {
+        std::thread::spawn(|| {
+            let begun = Instant::now();
+            while begun.elapsed() < Duration::from_millis(2) {
+                black_box(0);
+            }
+        })
+        .join()
+        .unwrap();
     }
     profiler.settle();
-    println!("{:?} {:#?}", begun.elapsed(), profiler.statistics());
-    for thread in profiler.threads() {
-        println!(
-            "{} {} {} {:?} {}",
-            thread.tid.0,
-            thread.name,
-            thread.state,
-            thread.end,
-            thread.addresses.len()
-        );
+    let (elapsed, cpu) = (begun.elapsed(), process_cpu() - cpu_before);
+    let samples = read(&mut window);
+    let mut walls: BTreeMap<&str, i64> = BTreeMap::new();
+    for sample in &samples {
+        *walls.entry(sample.thread()).or_default() += sample.wall;
     }
-    STOP.store(true, Relaxed);
-    drop(say);
-    let _ = idle.join().unwrap();
-    thread.join().unwrap();
-    profiler.stop();
+    let expected = elapsed.as_nanos() as i64;
+    let mut crew_seen = 0;
+    for (thread, wall) in &walls {
+        if thread.starts_with("busy") || thread.starts_with("asleep") {
+            crew_seen += 1;
+            assert!((wall - expected).abs() < 50_000_000, "{thread}: {wall} of {expected}");
+        }
+    }
+    assert_eq!(crew_seen, 65, "{walls:?}");
+    let sum = samples.iter().map(|sample| sample.cpu).sum::<i64>();
+    let off = (sum - cpu as i64).abs();
+    assert!(off < 50_000_000 + cpu as i64 / 50, "{sum} of {cpu}");
+    let ended: i64 = samples.iter().filter(|s| s.has("[ended threads]")).map(|s| s.cpu).sum();
+    assert!(ended > 10_000_000, "what ended threads had is not lost: {ended}");
+
+    // Who is busy is found busy, who sleeps sleeping; processor time goes to those that ran.
+    let share = |thread: &str, function: &str, value: fn(&Read) -> i64| {
+        let of_thread = || samples.iter().filter(|s| s.thread().starts_with(thread));
+        let of_function = of_thread().filter(|s| s.has(function)).map(value).sum::<i64>();
+        of_function as f64 / of_thread().map(value).sum::<i64>().max(1) as f64
+    };
+    assert!(share("busy", "working", |s| s.cpu) > 0.95);
+    assert!(share("asleep", "sleeping", |s| s.wall) > 0.95);
+    let statistics = profiler.statistics();
+    assert!(statistics.complete * 1000 >= (statistics.complete + statistics.lost) * 999);
+}
+
+fn process_cpu() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a place for the answer.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// A thread that sleeps is interrupted once or twice, and then never again.
+fn sleepers_are_left_alone() {
+    let mut crew = Crew::new();
+    for i in 0..20 {
+        crew.sleep(&format!("asleep {i}"));
+    }
+    let profiler = Profiler::builder().tick(Duration::from_millis(2)).start().unwrap();
+    pass(Duration::from_millis(500));
+    let before = profiler.statistics();
+    let mut window = profiler.wall().window();
+    pass(Duration::from_millis(500));
+    let after = profiler.statistics();
+    // Of this thread and the harness' at most, which wake up themselves.
+    let (signals, asleep) = (after.signals - before.signals, after.asleep - before.asleep);
+    assert!(signals < 40, "{signals}");
+    assert!(asleep > 20 * 5, "{asleep}");
+    profiler.settle();
+    let samples = read(&mut window);
+    let sleeping = samples.iter().filter(|s| s.has("sleeping"));
+    let wall = sleeping.map(|s| s.wall).sum::<i64>();
+    assert!((9_000_000_000..11_500_000_000).contains(&wall), "{wall}");
+}
+
+/// Its time goes to a frame that says so, and no signal waits for it.
+fn a_thread_that_blocks_the_signal_is_told_so() {
+    let mut crew = Crew::new();
+    let (say, hear) = mpsc::channel();
+    crew.spawn("blocking", move |stop| {
+        // SAFETY: blocks all signals of this thread.
+        let tid = unsafe {
+            let mut all = std::mem::zeroed();
+            libc::sigfillset(&raw mut all);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
+            libc::gettid()
+        };
+        say.send(tid).unwrap();
+        working(&stop);
+    });
+    let tid = hear.recv().unwrap();
+    let profiler = Profiler::start().unwrap();
+    let mut window = profiler.wall().window();
+    pass(Duration::from_millis(300));
+    profiler.settle();
+    let status = std::fs::read_to_string(format!("/proc/self/task/{tid}/status")).unwrap();
+    assert!(status.contains("SigPnd:\t0000000000000000"), "{status}");
+    let samples = read(&mut window);
+    let (mut blocked, mut others) = (0, 0);
+    for sample in samples.iter().filter(|sample| sample.thread() == "blocking") {
+        let wall = if sample.has("[signals blocked]") { &mut blocked } else { &mut others };
+        *wall += sample.wall;
+    }
+    assert!(blocked > 250_000_000, "{blocked} and {others}");
+    assert!(profiler.statistics().skipped_blocked > 0);
+    let threads = profiler.threads();
+    let thread = threads.iter().find(|thread| thread.name == "blocking").unwrap();
+    assert!(thread.is_blocked && thread.addresses.is_empty());
+}
+
+/// Scopes are in the samples that were taken in them.
+fn labels_are_the_programs() {
+    let mut crew = Crew::new();
+    let profiler = Profiler::start().unwrap();
+    let mut window = profiler.wall().window();
+    crew.spawn("labelled", |stop| {
+        let _endpoint = profiler::scope("endpoint", "checkout");
+        let _customer = profiler::scope("customer", "a");
+        answering(&stop);
+    });
+    crew.spawn("plain", |stop| working(&stop));
+    pass(Duration::from_millis(400));
+    drop(crew);
+    profiler.settle();
+    let samples = read(&mut window);
+    let mut seen = 0;
+    for sample in samples.iter().filter(|sample| sample.has("working")) {
+        let labels = [sample.labels.get("customer"), sample.labels.get("endpoint")];
+        let labels = labels.map(|label| label.map(String::as_str));
+        match sample.thread() {
+            "labelled" if sample.has("answering") => {
+                assert_eq!(labels, [Some("a"), Some("checkout")]);
+                seen += sample.samples;
+            }
+            "plain" => assert_eq!(labels, [None, None]),
+            _ => {}
+        }
+    }
+    assert!(seen > 3, "{seen}");
+}
+
+fn threads_show_what_they_do() {
+    let mut crew = Crew::new();
+    for i in 0..100 {
+        crew.sleep(&format!("asleep {i}"));
+    }
+    crew.spawn("busy", |stop| working(&stop));
+    let profiler = Profiler::start().unwrap();
+    let threads = profiler.threads();
+    let sleeping = threads.iter().filter(|thread| thread.name.starts_with("asleep"));
+    // Each has a stack, more of them than there are slots.
+    assert_eq!(sleeping.filter(|thread| thread.addresses.len() > 5).count(), 100);
+    let own = profiler::Tid::own();
+    assert!(threads.iter().any(|thread| thread.tid == own && thread.addresses.len() > 5));
+}
+
+fn nothing_is_sampled_without_a_budget() {
+    let profiler = Profiler::builder().budget(0.0).start().unwrap();
+    assert!(!profiler.is_running());
+    // It keeps nobody else from starting.
+    let other = Profiler::start().unwrap();
+    profiler.settle();
+    assert_eq!(profiler.threads(), []);
+    assert_eq!(profiler.statistics().ticks, 0);
+    assert!(other.is_running());
+}
+
+fn the_budget_is_kept() {
+    let mut crew = Crew::new();
+    for i in 0..30 {
+        crew.spawn(&format!("busy {i}"), |stop| working(&stop));
+    }
+    let tick = Duration::from_micros(100);
+    let profiler = Profiler::builder().tick(tick).budget(0.02).start().unwrap();
+    pass(Duration::from_millis(200));
+    let (before, begun) = (profiler.statistics(), Instant::now());
+    pass(Duration::from_secs(2));
+    let (after, elapsed) = (profiler.statistics(), begun.elapsed());
+    let share = (after.cost_ns() - before.cost_ns()) as f64 / elapsed.as_nanos() as f64;
+    // A last tick may have been dear.
+    assert!(share < 0.03, "{share}");
+    assert!(after.ticks_skipped > before.ticks_skipped);
+    assert!(after.samples > before.samples);
 }
