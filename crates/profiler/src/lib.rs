@@ -29,6 +29,7 @@ mod profiler;
 mod scope;
 
 pub use error::Error;
+pub use heap::{in_stage, stage};
 pub use profiler::{Builder, Profiler, WALL_COLUMNS};
 pub use sample::{Statistics, ThreadStack, Tid};
 pub use scope::{InScope, MOST_SETS, Scope, in_scope, scope, scopes_refused};

@@ -27,7 +27,6 @@ mod write;
 pub use recording::{Profile, Recording};
 pub use samples::{Frame, Sample};
 pub use tables::Tables;
-pub(crate) use tables::holds_tables;
 pub use window::Window;
 pub use write::WriteOptions;
 

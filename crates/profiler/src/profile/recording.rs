@@ -42,6 +42,11 @@ impl Profile {
         Profile(Arc::new(Place { shared: tables.0.clone(), index }))
     }
 
+    /// Whether it belongs to these tables.
+    pub(crate) fn is_of(&self, tables: &Tables) -> bool {
+        Arc::ptr_eq(&self.0.shared, &tables.0)
+    }
+
     /// Locks the tables to add to the profile. Waits for who has them, which is for some 50 microseconds
     /// at most. While the recording is held, nothing else of the tables or profiles may be called, and what
     /// the thread allocates is not sampled. *Steady.*

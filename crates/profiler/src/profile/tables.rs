@@ -1,6 +1,5 @@
 //! What profiles share, behind one lock, and the bounds on it.
 
-use std::cell::Cell;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,23 +14,13 @@ use super::{
     DROPPED, EntryId, Label, LabelsId, Limits, Mapping, OVERFLOW, Stack, TablesStatistics,
     ValueType,
 };
+use crate::heap::Inside;
 use crate::unwind::End;
 
 /// How many entries are looked at, at most, to make room for one: some microseconds.
 const STEPS: usize = 1024;
 /// How many entries of a profile that is gone are given back with the lock held.
 const POPPED: usize = 64;
-
-thread_local! {
-    /// Whether this thread holds a lock of ours. No destructor, so that the allocator may ask at any time.
-    static HOLDS: Cell<u32> = const { Cell::new(0) };
-}
-
-/// Whether the calling thread is inside the tables: what it allocates now is theirs, and must not be
-/// recorded, since that would wait for itself.
-pub(crate) fn holds_tables() -> bool {
-    HOLDS.get() > 0
-}
 
 /// What profiles share: stacks, locations, functions, texts, mappings, sets of labels. Cloning gives
 /// another reference.
@@ -74,14 +63,18 @@ pub(super) struct Shared {
 
 impl Shared {
     pub(super) fn lock(&self) -> Locked<'_> {
-        HOLDS.set(HOLDS.get() + 1);
-        Locked { state: self.state.lock().unwrap_or_else(PoisonError::into_inner) }
+        let inside = Inside::enter();
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        Locked { state, _inside: inside }
     }
 }
 
 /// The tables, locked.
 pub(super) struct Locked<'a> {
     state: MutexGuard<'a, State>,
+    /// What the thread allocates meanwhile is the tables' own and must not be recorded, since that would
+    /// wait for itself. Behind the guard: what was freed meanwhile is recorded once this is dropped.
+    _inside: Inside,
 }
 
 impl Deref for Locked<'_> {
@@ -95,13 +88,6 @@ impl Deref for Locked<'_> {
 impl DerefMut for Locked<'_> {
     fn deref_mut(&mut self) -> &mut State {
         &mut self.state
-    }
-}
-
-impl Drop for Locked<'_> {
-    fn drop(&mut self) {
-        // Unlocking allocates nothing: whether it counts as held makes no difference.
-        HOLDS.set(HOLDS.get() - 1);
     }
 }
 

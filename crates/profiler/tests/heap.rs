@@ -1,0 +1,473 @@
+//! The allocator's wrapper: what it counts, what it samples, and that it works wherever a program can
+//! allocate.
+#![expect(unsafe_code, reason = "allocates by layout, before main, and in destructors of pthreads")]
+
+use std::alloc::{Layout, alloc, alloc_zeroed, dealloc, realloc};
+use std::collections::HashMap;
+use std::future::Future;
+use std::hint::black_box;
+use std::pin::{Pin, pin};
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::thread;
+
+use profiler::heap::{self, Counts, Options};
+use profiler::profile::{Limits, Tables};
+use testkit::allocations::{Count, Counting, count};
+
+#[global_allocator]
+static ALLOCATOR: heap::Allocator<Counting> = heap::Allocator::new(Counting::new());
+
+/// What is tested belongs to the process: one test at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn tables() -> Tables {
+    Tables::new(Limits { stacks: 10_000, bytes: 64 << 20, labels: 1_000 })
+}
+
+const EVERY_BLOCK: Options = Options { mean_bytes: 1, seed: Some(1) };
+
+fn minus(after: Counts, before: Counts) -> Counts {
+    Counts {
+        allocations: after.allocations - before.allocations,
+        allocated_bytes: after.allocated_bytes - before.allocated_bytes,
+        frees: after.frees - before.frees,
+        freed_bytes: after.freed_bytes - before.freed_bytes,
+    }
+}
+
+fn counts(allocations: u64, allocated_bytes: u64, frees: u64, freed_bytes: u64) -> Counts {
+    Counts { allocations, allocated_bytes, frees, freed_bytes }
+}
+
+/// By stage, so far.
+fn by_stage() -> HashMap<&'static str, Counts> {
+    let mut found = HashMap::new();
+    heap::stages(|name, counts| assert_eq!(found.insert(name, counts), None, "{name} twice"));
+    found
+}
+
+/// What `work` is counted as on this thread.
+fn counted(work: impl FnOnce()) -> Counts {
+    let before = heap::thread_counts();
+    work();
+    minus(heap::thread_counts(), before)
+}
+
+fn allocate(bytes: usize) {
+    drop(black_box(Vec::<u8>::with_capacity(bytes)));
+}
+
+fn layout(size: usize) -> Layout {
+    Layout::from_size_align(size, 8).unwrap()
+}
+
+/// More than there are addresses.
+const TOO_MUCH: usize = 1 << 56;
+
+/// A way to allocate, what it counts as, and the calls that the allocator inside refuses.
+struct Way {
+    name: &'static str,
+    work: unsafe fn(),
+    counts: Counts,
+    refused: u64,
+}
+
+/// Each frees every block once, with the layout that it has by then.
+const WAYS: [Way; 6] = [
+    Way {
+        name: "plain",
+        // SAFETY: see above, here and below.
+        work: || unsafe { dealloc(black_box(alloc(layout(100))), layout(100)) },
+        counts: Counts { allocations: 1, allocated_bytes: 100, frees: 1, freed_bytes: 100 },
+        refused: 0,
+    },
+    Way {
+        name: "zeroed",
+        // SAFETY: as above.
+        work: || unsafe {
+            let block = alloc_zeroed(layout(5_000));
+            assert!((0..5_000).all(|at| *block.add(at) == 0));
+            dealloc(block, layout(5_000));
+        },
+        counts: Counts { allocations: 1, allocated_bytes: 5_000, frees: 1, freed_bytes: 5_000 },
+        refused: 0,
+    },
+    Way {
+        name: "aligned",
+        // SAFETY: as above.
+        work: || unsafe {
+            let layout = Layout::from_size_align(48, 4_096).unwrap();
+            let block = black_box(alloc(layout));
+            assert_eq!(block.addr() % 4_096, 0);
+            dealloc(block, layout);
+        },
+        counts: Counts { allocations: 1, allocated_bytes: 48, frees: 1, freed_bytes: 48 },
+        refused: 0,
+    },
+    Way {
+        name: "grown and shrunk",
+        // SAFETY: as above.
+        work: || unsafe {
+            let block = alloc(layout(10));
+            block.write_bytes(7, 10);
+            let block = realloc(block, layout(10), 1 << 20);
+            let block = realloc(block, layout(1 << 20), 20);
+            assert!((0..10).all(|at| *block.add(at) == 7));
+            dealloc(block, layout(20));
+        },
+        counts: Counts {
+            allocations: 3,
+            allocated_bytes: 10 + (1 << 20) + 20,
+            frees: 3,
+            freed_bytes: 10 + (1 << 20) + 20,
+        },
+        refused: 0,
+    },
+    Way {
+        name: "refused",
+        // SAFETY: as above.
+        work: || unsafe { assert!(black_box(alloc(layout(TOO_MUCH))).is_null()) },
+        counts: Counts { allocations: 0, allocated_bytes: 0, frees: 0, freed_bytes: 0 },
+        refused: 1,
+    },
+    Way {
+        name: "grown in vain",
+        // SAFETY: as above.
+        work: || unsafe {
+            let block = alloc(layout(64));
+            *block = 9;
+            assert!(black_box(realloc(block, layout(64), TOO_MUCH)).is_null());
+            assert_eq!(*block, 9);
+            dealloc(block, layout(64));
+        },
+        counts: Counts { allocations: 1, allocated_bytes: 64, frees: 1, freed_bytes: 64 },
+        refused: 1,
+    },
+];
+
+/// Counted as they are, nothing added to what the allocator inside is asked for, nothing left in use.
+#[test]
+fn all_ways_to_allocate_are_right() {
+    let _alone = alone();
+    for is_sampled in [false, true] {
+        if is_sampled {
+            heap::start(EVERY_BLOCK, &tables()).unwrap();
+        }
+        for way in &WAYS {
+            let name = way.name;
+            let mut during = Counts::default();
+            // SAFETY: see the ways. Once before, for what is new: stacks, and this thread's block.
+            let mut inside = Count::ZERO;
+            for _ in 0..2 {
+                let live = heap::statistics().live;
+                let before = heap::thread_counts();
+                // SAFETY: see the ways.
+                inside = count(|| unsafe { (way.work)() });
+                during = minus(heap::thread_counts(), before);
+                assert_eq!(heap::statistics().live, live, "{name}, sampled: {is_sampled}");
+            }
+            assert_eq!(during, way.counts, "{name}, sampled: {is_sampled}");
+            let calls = inside.allocations + inside.reallocations;
+            assert_eq!(calls, way.counts.allocations + way.refused, "{name}: {inside:?}");
+            assert_eq!(inside.frees, way.counts.frees.min(1), "{name}: {inside:?}");
+        }
+        heap::stop();
+    }
+}
+
+#[test]
+fn stages_nest_and_end() {
+    let _alone = alone();
+    let before = by_stage();
+    {
+        let _outer = profiler::stage("outer");
+        allocate(100);
+        {
+            let inner = profiler::stage("inner");
+            allocate(10);
+            let kept = Vec::<u8>::with_capacity(1);
+            drop(inner);
+            drop(black_box(kept));
+        }
+        allocate(1_000);
+        let name = String::leak("inner".to_owned());
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let _inner = profiler::stage(name);
+                allocate(500);
+            });
+        });
+        let _none = profiler::stage("none");
+        allocate(77);
+    }
+    allocate(7);
+    let after = by_stage();
+    let during = |name| minus(after[name], before.get(name).copied().unwrap_or_default());
+    let inner = during("inner");
+    assert_eq!(inner, counts(3, 511, 2, 510));
+    // What the scope allocates is in it as well.
+    let outer = during("outer");
+    assert!(outer.allocated_bytes >= 1_100 && outer.freed_bytes >= 1_101, "{outer:?}");
+    let none = during("none");
+    assert!(none.allocated_bytes >= 84 && none.frees >= 2, "{none:?}");
+}
+
+#[test]
+fn stages_beyond_the_bound_are_one() {
+    let _alone = alone();
+    let more: Vec<&'static str> =
+        (0..heap::MOST_STAGES + 10).map(|stage| &*format!("stage {stage}").leak()).collect();
+    let known = by_stage().len() - 1;
+    for name in &more {
+        for _ in 0..2 {
+            let _stage = profiler::stage(name);
+            allocate(1_000);
+        }
+    }
+    let after = by_stage();
+    // Those that there were, those that found room, and the two that are always there.
+    assert_eq!(after.len(), heap::MOST_STAGES + 2);
+    let room = heap::MOST_STAGES - known;
+    for name in &more[..room] {
+        assert_eq!(after[name], counts(2, 2_000, 2, 2_000), "{name}");
+    }
+    let others = (more.len() - room) as u64 * 2;
+    let other = after["other"];
+    assert!(other.allocations >= others && other.allocated_bytes >= others * 1_000, "{other:?}");
+}
+
+/// Allocates at each poll, and asks to be polled again.
+struct Polls(u32);
+
+impl Future for Polls {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        allocate(100);
+        self.0 -= 1;
+        if self.0 == 0 { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+/// Names of stages that are used before [`stages_beyond_the_bound_are_one`] takes all that are left; the
+/// others' may come behind it.
+fn reserve_names() {
+    for name in ["outer", "inner", "future", "brief", "before main"] {
+        drop(profiler::stage(name));
+    }
+}
+
+#[test]
+fn a_future_has_its_stage_while_it_is_polled() {
+    let _alone = alone();
+    let before = by_stage().get("future").copied().unwrap_or_default();
+    let mut future = pin!(profiler::in_stage("future", Polls(3)));
+    let mut context = Context::from_waker(Waker::noop());
+    while future.as_mut().poll(&mut context).is_pending() {
+        allocate(5_000);
+    }
+    assert_eq!(minus(by_stage()["future"], before), counts(3, 300, 3, 300));
+}
+
+/// Blocks of counters go from thread to thread: sums never fall and nothing is lost.
+#[test]
+fn threads_come_and_go() {
+    let _alone = alone();
+    let before = by_stage().get("brief").copied().unwrap_or_default();
+    for round in 1..=50u64 {
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let brief = profiler::stage("brief");
+                    let counted = counted(|| allocate(64));
+                    drop(brief);
+                    assert_eq!(counted, counts(1, 64, 1, 64));
+                    // A thread's own counts begin with it, whoever had its counters before.
+                    assert!(heap::thread_counts().allocations < 50);
+                });
+            }
+        });
+        let all = round * 8;
+        assert_eq!(minus(by_stage()["brief"], before), counts(all, all * 64, all, all * 64));
+    }
+}
+
+#[test]
+fn it_stops_and_starts_again() {
+    let _alone = alone();
+    let block = || black_box(Vec::<u8>::with_capacity(1_000));
+    let live = || heap::statistics().live;
+    let before_start = block();
+    assert!(!heap::is_running());
+    let one = tables();
+    heap::start(EVERY_BLOCK, &one).unwrap();
+    assert!(heap::is_running());
+    let error = heap::start(EVERY_BLOCK, &one).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("already"), "{error}");
+    let base = live();
+    let first = block();
+    assert_eq!(live(), base + 1);
+    drop(before_start);
+    assert_eq!(live(), base + 1, "unknown blocks are nobody's");
+    heap::stop();
+    let unseen = block();
+    assert_eq!(live(), base + 1);
+    // A run with tables of its own does not disturb what the first one knows.
+    let another = tables();
+    heap::start(EVERY_BLOCK, &another).unwrap();
+    let base = live();
+    let second = block();
+    drop(unseen);
+    drop(first);
+    assert_eq!(live(), base);
+    heap::stop();
+    heap::start(EVERY_BLOCK, &one).unwrap();
+    let base = live();
+    drop(second);
+    assert_eq!(live(), base - 1);
+    heap::stop();
+    // Profiles that nothing in use belongs to make room for others.
+    for _ in 0..20 {
+        let tables = tables();
+        heap::start(EVERY_BLOCK, &tables).unwrap();
+        drop(block());
+        heap::stop();
+    }
+    assert_eq!(heap::statistics().forgotten, 0);
+}
+
+static BEFORE_MAIN: AtomicU64 = AtomicU64::new(0);
+
+/// The loader calls it before Rust's runtime is there.
+extern "C" fn before_main() {
+    reserve_names();
+    let _stage = profiler::stage("before main");
+    let block = black_box(Vec::<u8>::with_capacity(300));
+    BEFORE_MAIN.store(heap::thread_counts().allocated_bytes, Relaxed);
+    drop(block);
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static INIT: extern "C" fn() = before_main;
+
+#[test]
+fn allocations_before_main_are_counted() {
+    let _alone = alone();
+    assert!(BEFORE_MAIN.load(Relaxed) >= 300);
+    assert_eq!(by_stage()["before main"], counts(1, 300, 1, 300));
+}
+
+static KEY_TURNS: AtomicU64 = AtomicU64::new(0);
+
+/// Another library's destructor, which comes back as often as it may.
+extern "C" fn at_thread_end(value: *mut libc::c_void) {
+    drop(black_box(vec![1u8; 3_000]));
+    KEY_TURNS.fetch_add(1, Relaxed);
+    let key = value.addr() as libc::pthread_key_t - 1;
+    // SAFETY: the key was made before the thread.
+    unsafe { libc::pthread_setspecific(key, value) };
+}
+
+/// Allocates when its thread is over.
+struct Late;
+
+impl Drop for Late {
+    fn drop(&mut self) {
+        drop(black_box(vec![1u8; 2_000]));
+    }
+}
+
+thread_local!(static LATE: Late = const { Late });
+
+#[test]
+fn a_thread_allocates_to_its_very_end() {
+    let _alone = alone();
+    let mut key = 0;
+    // SAFETY: the key is written to; the destructor has the type that is asked for.
+    assert_eq!(unsafe { libc::pthread_key_create(&raw mut key, Some(at_thread_end)) }, 0);
+    let sum = || by_stage().values().map(|counts| counts.allocated_bytes).sum::<u64>();
+    for is_sampled in [false, true] {
+        if is_sampled {
+            heap::start(EVERY_BLOCK, &tables()).unwrap();
+        }
+        let before = sum();
+        for _ in 0..20 {
+            thread::spawn(move || {
+                LATE.with(|_| {});
+                let value = ptr::without_provenance(key as usize + 1);
+                // SAFETY: the key was made.
+                unsafe { libc::pthread_setspecific(key, value) };
+            })
+            .join()
+            .unwrap();
+        }
+        let least = 20 * (2_000 + 4 * 3_000);
+        assert!(sum() - before >= least, "{} of {least}", sum() - before);
+        heap::stop();
+    }
+    assert_eq!(KEY_TURNS.load(Relaxed), 2 * 20 * 4);
+}
+
+/// A signal that only looks at things interrupts allocations, samples and frees at every point.
+#[test]
+fn interruptions_do_no_harm() {
+    extern "C" fn look(_: libc::c_int) {
+        let registers = profiler::unwind::Registers::here();
+        black_box(profiler::unwind::walk(&registers, &mut [0; 32]));
+    }
+    let _alone = alone();
+    let handler = look as extern "C" fn(libc::c_int);
+    // SAFETY: the handler allocates nothing; the timer is stopped below.
+    unsafe {
+        libc::signal(libc::SIGPROF, handler as *const () as libc::sighandler_t);
+        let every = libc::timeval { tv_sec: 0, tv_usec: 200 };
+        let timer = libc::itimerval { it_interval: every, it_value: every };
+        assert_eq!(libc::setitimer(libc::ITIMER_PROF, &raw const timer, ptr::null_mut()), 0);
+    }
+    let tables = tables();
+    heap::start(Options { mean_bytes: 2_000, seed: Some(1) }, &tables).unwrap();
+    let before = heap::statistics();
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                for size in 0..20_000 {
+                    black_box(vec![1u8; 1 + size % 900]);
+                }
+            });
+        }
+    });
+    heap::stop();
+    // SAFETY: as above.
+    unsafe {
+        let timer: libc::itimerval = std::mem::zeroed();
+        libc::setitimer(libc::ITIMER_PROF, &raw const timer, ptr::null_mut());
+        libc::signal(libc::SIGPROF, libc::SIG_IGN);
+    }
+    let after = heap::statistics();
+    assert!(after.samples > before.samples + 1_000, "{after:?} after {before:?}");
+    assert!(after.live <= before.live + 16, "{after:?} after {before:?}");
+}
+
+/// Sampling takes little of a thread's stack, which may be small.
+#[test]
+fn small_stacks_are_enough() {
+    let _alone = alone();
+    let tables = tables();
+    heap::start(EVERY_BLOCK, &tables).unwrap();
+    let before = heap::statistics().samples;
+    thread::Builder::new()
+        .stack_size(32 << 10)
+        .spawn(|| (0..100).for_each(|size| drop(black_box(vec![1u8; 1 + size]))))
+        .unwrap()
+        .join()
+        .unwrap();
+    heap::stop();
+    assert!(heap::statistics().samples >= before + 100);
+}
