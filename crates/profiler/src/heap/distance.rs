@@ -61,8 +61,11 @@ pub(super) fn round(state: &mut u64, value: f64) -> i64 {
 mod tests {
     use super::*;
 
-    /// Sizes, how often each, and the mean: one pattern of allocations.
-    const PATTERNS: [(&str, &[(usize, usize)], u64); 8] = [
+    /// Sizes, and how often each.
+    type Pattern = &'static [(usize, usize)];
+
+    /// Patterns, and the mean.
+    const PATTERNS: [(&str, Pattern, u64); 8] = [
         ("single bytes", &[(1, 400_000)], 4_096),
         ("small", &[(16, 100_000), (48, 30_000), (200, 5_000)], 65_536),
         ("just below the mean", &[(4_000, 2_000)], 4_096),

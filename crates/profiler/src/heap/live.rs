@@ -18,6 +18,10 @@
     unsafe_code,
     reason = "what is known of a block is written by the one thread that has it"
 )]
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "a place is handed over with what is done to it"
+)]
 
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;

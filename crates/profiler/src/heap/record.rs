@@ -139,7 +139,7 @@ fn sample(local: &Local, block: &'static Block, address: usize, bytes: usize) {
     SAMPLES.fetch_add(1, Relaxed);
     match place {
         Some(place) => {
-            LIVE.publish(place, address, Sampled { entry, run: current, objects, bytes })
+            LIVE.publish(place, address, Sampled { entry, run: current, objects, bytes });
         }
         None => _ = UNTRACKED.fetch_add(1, Relaxed),
     }
