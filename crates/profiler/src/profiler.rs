@@ -222,6 +222,12 @@ impl Profiler {
         self.0.counters.read()
     }
 
+    /// What it counts, and the tables.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn measured(&self) -> (Arc<Counters>, Tables) {
+        (self.0.counters.clone(), self.0.tables.clone())
+    }
+
     /// Stops sampling and waits until no handler is at work. What was recorded stays readable. Signals that
     /// are still on their way do nothing.
     pub fn stop(&self) {

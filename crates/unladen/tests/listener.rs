@@ -360,7 +360,9 @@ impl Render for Later {
 
 impl Drop for Later {
     fn drop(&mut self) {
-        self.given_up.iter().for_each(|given_up| drop(given_up.send(())));
+        if let Some(given_up) = &self.given_up {
+            let _ = given_up.send(());
+        }
     }
 }
 

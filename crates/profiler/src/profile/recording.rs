@@ -55,6 +55,11 @@ impl Profile {
         Recording { state: self.0.shared.lock(), profile: self.0.index }
     }
 
+    /// The tables that it is kept in.
+    pub fn tables(&self) -> Tables {
+        Tables(self.0.shared.clone())
+    }
+
     /// A window on what is added from now on. *Setup*; locks.
     pub fn window(&self) -> Window {
         Window::new(self, false)
