@@ -13,6 +13,7 @@ use crate::profile::{Limits, Profile, Tables, ValueType};
 use crate::sample::{
     Budget, Counters, Options, Sampler, Statistics, ThreadStack, Tid, now, without_signals,
 };
+use crate::scope;
 
 /// What a wall-clock profile measures at each stack.
 pub const WALL_COLUMNS: [ValueType; 3] = [
@@ -264,6 +265,10 @@ impl Running {
             return Err(Error::new(
                 "a profiler is running in this process: use a clone of it, or stop it first",
             ));
+        }
+        if claimed.is_ok_and(|held| held != 0) {
+            // It is a child of the process that a profiler ran in.
+            scope::adopt();
         }
         let started = Running::start_claimed(options, tables, wall, counters);
         if started.is_err() {

@@ -11,14 +11,17 @@
 //!    handed on when its thread ends, so that a signal handler may look at it at any time.
 //! 3. There are at most [`MOST_SETS`] sets. A scope beyond them leaves the labels as they are, and is
 //!    counted.
+//! 4. Nobody waits for a lock for long: one that a thread held while another forked is never given back in
+//!    the child, whose scopes then leave the labels as they are.
 
 use std::cell::Cell as PlainCell;
 use std::future::Future;
 use std::hash::BuildHasher as _;
 use std::marker::PhantomData;
 use std::pin::Pin;
+use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock, TryLockError};
 use std::task::{Context, Poll};
 
 use foldhash::fast::FixedState;
@@ -55,10 +58,24 @@ static CHANGES: AtomicU64 = AtomicU64::new(0);
 /// A thread's right to its cell.
 struct Owned(&'static Cell);
 
+/// Tries again and again to get a lock, for some milliseconds at most.
+fn patiently<G>(try_lock: impl Fn() -> Result<G, TryLockError<G>>) -> Option<G> {
+    const TRIES: u32 = 10_000;
+    for attempt in 0..TRIES {
+        match try_lock() {
+            Ok(guard) => return Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) if attempt < 100 => std::hint::spin_loop(),
+            Err(TryLockError::WouldBlock) => std::thread::yield_now(),
+        }
+    }
+    None
+}
+
 impl Owned {
-    fn claim() -> Owned {
+    fn claim() -> Option<Owned> {
         let tid = Tid::own().0;
-        let mut cells = CELLS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cells = patiently(|| CELLS.try_lock())?;
         let free = cells.iter().copied().find(|cell| cell.tid.load(Relaxed) == 0);
         let cell = free.unwrap_or_else(|| {
             let fresh = Cell { current: AtomicU32::new(0), tid: AtomicI32::new(0) };
@@ -68,7 +85,7 @@ impl Owned {
         });
         cell.tid.store(tid, Relaxed);
         CHANGES.fetch_add(1, Relaxed);
-        Owned(cell)
+        Some(Owned(cell))
     }
 }
 
@@ -84,7 +101,7 @@ impl Drop for Owned {
 thread_local! {
     /// The cell, as a word that is read without asking whether it is still there.
     static CELL: PlainCell<Option<&'static Cell>> = const { PlainCell::new(None) };
-    static OWNED: Owned = Owned::claim();
+    static OWNED: Option<Owned> = Owned::claim();
 }
 
 /// The calling thread's cell; none while it ends.
@@ -92,7 +109,7 @@ fn own_cell() -> Option<&'static Cell> {
     if let Some(cell) = CELL.get() {
         return Some(cell);
     }
-    let cell = OWNED.try_with(|owned| owned.0).ok()?;
+    let cell = OWNED.try_with(|owned| owned.as_ref().map(|owned| owned.0)).ok()??;
     CELL.set(Some(cell));
     Some(cell)
 }
@@ -109,12 +126,28 @@ pub(crate) fn changes() -> u64 {
 
 /// Calls `found` with each thread that has a cell.
 pub(crate) fn cells(mut found: impl FnMut(Tid, &'static Cell)) {
-    for cell in CELLS.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+    let Some(cells) = patiently(|| CELLS.try_lock()) else { return };
+    for cell in cells.iter() {
         match cell.tid.load(Relaxed) {
             0 => {}
             tid => found(Tid(tid), cell),
         }
     }
+}
+
+/// In a process that was forked: the cells of its parent's other threads belong to nobody, and the calling
+/// thread, which is the one that forked, has another id.
+pub(crate) fn adopt() {
+    let own = CELL.get();
+    let Some(cells) = patiently(|| CELLS.try_lock()) else { return };
+    for &cell in cells.iter() {
+        if own.is_some_and(|own| ptr::eq(own, cell)) {
+            cell.tid.store(Tid::own().0, Relaxed);
+        } else if cell.tid.swap(0, Relaxed) != 0 {
+            cell.current.store(0, Relaxed);
+        }
+    }
+    CHANGES.fetch_add(1, Relaxed);
 }
 
 /// Names and values of one set, by name.
@@ -179,15 +212,18 @@ impl Sets {
 
 /// The number of `from` with a label more.
 fn step(from: u32, key: &str, value: &str) -> u32 {
-    let found = SETS.read().unwrap_or_else(PoisonError::into_inner).find(from, key, value);
-    found.unwrap_or_else(|| {
-        SETS.write().unwrap_or_else(PoisonError::into_inner).add(from, key, value)
-    })
+    let found = patiently(|| SETS.try_read()).and_then(|sets| sets.find(from, key, value));
+    found.or_else(|| Some(patiently(|| SETS.try_write())?.add(from, key, value))).unwrap_or_else(
+        || {
+            REFUSED.fetch_add(1, Relaxed);
+            from
+        },
+    )
 }
 
 /// Calls `found` with the names and values of a set.
 pub(crate) fn pairs(set: u32, mut found: impl FnMut(&str, &str)) {
-    let sets = SETS.read().unwrap_or_else(PoisonError::into_inner);
+    let Some(sets) = patiently(|| SETS.try_read()) else { return };
     let Some(pairs) = sets.sets.get(set as usize).cloned() else { return };
     drop(sets);
     for (key, value) in pairs.iter() {

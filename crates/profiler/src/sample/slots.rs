@@ -40,8 +40,8 @@ const DONE: u64 = 3;
 /// The ring that handlers look into.
 static RING: AtomicPtr<Ring> = AtomicPtr::new(ptr::null_mut());
 
-/// Rings that were made, the last being the largest.
-static MADE: Mutex<Option<&'static Ring>> = Mutex::new(None);
+/// The ring that was made last, which is the largest, and the process that used it last.
+static MADE: Mutex<(Option<&'static Ring>, u32)> = Mutex::new((None, 0));
 
 /// Never the same again, over all slots and rings.
 static NUMBER: AtomicU32 = AtomicU32::new(1);
@@ -136,15 +136,25 @@ impl Ring {
     /// The ring for stacks of `depth`. Memory is taken once for the deepest that was asked for. *Setup.*
     pub(crate) fn of_depth(depth: usize) -> &'static Ring {
         let mut made = MADE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        match *made {
+        let own = std::process::id();
+        if let (Some(ring), process) = *made
+            && process != own
+        {
+            // The threads that the slots waited for are the parent's.
+            for slot in &ring.slots {
+                slot.word.store(IDLE, Release);
+            }
+        }
+        made.1 = own;
+        match made.0 {
             Some(ring) if ring.depth >= depth => ring,
             _ => {
                 // A smaller one stays where it is: a late signal may look into it. Depths at least
                 // double, so that what stays is less than what is used.
-                let least = made.map_or(0, |ring| 2 * ring.depth);
+                let least = made.0.map_or(0, |ring| 2 * ring.depth);
                 let ring: &'static Ring = Box::leak(Box::new(Ring::new(depth.max(least))));
                 RING.store(ptr::from_ref(ring).cast_mut(), Release);
-                *made = Some(ring);
+                made.0 = Some(ring);
                 ring
             }
         }

@@ -165,9 +165,7 @@ impl Threads {
         });
         if result.is_err() {
             // Half a list says nothing about those who are missing.
-            for thread in next.drain(..) {
-                drop(thread);
-            }
+            next.clear();
             return result;
         }
         let turn = all.get(self.turn).map(|thread| thread.tid);
