@@ -20,10 +20,11 @@ mod tasks;
 mod threads;
 
 pub(crate) use budget::Budget;
-pub(crate) use clock::now;
+pub(crate) use clock::{cpu_of, now, own_cpu};
 pub(crate) use counters::Counters;
 pub use counters::Statistics;
 pub use sampler::ThreadStack;
 pub(crate) use sampler::{Options, Sampler};
 pub(crate) use signal::without_signals;
 pub use tasks::Tid;
+pub(crate) use tasks::{Status, Tasks};

@@ -200,7 +200,7 @@ fn one_unit<'a>(
                 &mut files,
                 &mut references,
                 look.patience,
-                Sink { answers: batch.answers, places: batch.places, names: batch.names },
+                &mut Sink { answers: batch.answers, places: batch.places, names: batch.names },
             );
             done = true;
         });
@@ -215,7 +215,7 @@ fn one_unit<'a>(
             &mut files,
             references,
             look.patience,
-            Sink { answers: batch.answers, places: batch.places, names: batch.names },
+            &mut Sink { answers: batch.answers, places: batch.places, names: batch.names },
         );
     }
     debug_assert!(batch.places.len() >= before);
@@ -415,7 +415,7 @@ fn write<'a>(
     files: &mut (Files<'_, '_>, Files<'_, '_>),
     references: &mut References<'_, 'a>,
     patience: &mut Patience,
-    sink: Sink<'_>,
+    sink: &mut Sink<'_>,
 ) {
     for (&at, around) in inside.iter().zip(around) {
         if sink.answers[at].count > 0 || !patience.step() {

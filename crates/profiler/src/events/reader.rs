@@ -1,0 +1,315 @@
+//! From what the kernel wrote to a profile: unwinds each sample, and gives each thread its time.
+//!
+//! A sample's weight is not its period but the processor time that its thread had since the samples before,
+//! by the thread's own clock, shared among those that are read together. So each thread's total stays true
+//! when samples are lost, when the period changes, and where time in the kernel has no samples of its own.
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+
+use super::Statistics;
+use super::record::{Record, Sample};
+use super::watch::{Origin, Watch};
+use crate::profile::{EntryId, Label, LabelValue, LabelsId, Mapping, Profile, Stack, Tables};
+use crate::sample::{Status, Tid, cpu_of, own_cpu};
+use crate::unwind::{self, End, Refreshed};
+
+/// What a sample costs in the kernel: an interrupt, and some nanoseconds for each 16 bytes of stack.
+/// It is charged to the thread sampled, and nothing tells how much it was.
+const SAMPLE_COST: u64 = 2_000;
+/// The longest period, in nanoseconds.
+const LONGEST: u64 = 10_000_000_000;
+/// How often the period is reconsidered, in nanoseconds.
+const RECONSIDER: u64 = 1_000_000_000;
+
+/// A thread that has or may have samples.
+#[derive(Default)]
+struct Thread {
+    /// What its clock showed when it got its time last.
+    cpu: u64,
+    origin: Option<Origin>,
+    labels: Option<LabelsId>,
+    status: Option<Status>,
+}
+
+/// A sample that waits for its time.
+#[derive(Clone, Copy)]
+struct Pending {
+    tid: Tid,
+    entry: EntryId,
+    period: u64,
+}
+
+pub(super) struct Reader {
+    watch: Watch,
+    tables: Tables,
+    cpu: Profile,
+    threads: HashMap<i32, Thread, RandomState>,
+    pid: u32,
+    frames: Vec<u64>,
+    /// For records that go around the end of a ring.
+    scratch: Vec<u8>,
+    pending: Vec<Pending>,
+    ended: Vec<Tid>,
+    statistics: Statistics,
+    pace: Pace,
+}
+
+/// How often there is a sample, so that samples cost no more than they may.
+struct Pace {
+    share: f64,
+    stack: u64,
+    /// The period that was asked for, and that which is.
+    usual: u64,
+    period: u64,
+    /// When it was reconsidered last, and what was spent up to then.
+    when: u64,
+    spent: u64,
+}
+
+impl Pace {
+    /// The period to go on with, if it changes. `spent` is what everything cost up to `now`.
+    fn reconsider(&mut self, now: u64, spent: u64) -> Option<u64> {
+        let elapsed = now.saturating_sub(self.when);
+        if elapsed < RECONSIDER {
+            return None;
+        }
+        let share = (spent - self.spent) as f64 / elapsed as f64;
+        (self.when, self.spent) = (now, spent);
+        // Up at once, down slowly: a burst must not cost twice.
+        let factor = match share / self.share {
+            over @ 1.0.. => over.min(16.0),
+            under => (under / 0.8).clamp(0.5, 1.0),
+        };
+        let period =
+            ((self.period as f64 * factor) as u64).clamp(self.usual, LONGEST.max(self.usual));
+        // Small changes are noise.
+        if period.abs_diff(self.period) * 16 < self.period {
+            return None;
+        }
+        self.period = period;
+        Some(period)
+    }
+}
+
+impl Reader {
+    /// Reads from `watch` what the kernel writes about this process' threads. `threads` were there before,
+    /// with what their clocks showed.
+    pub(super) fn new(
+        watch: Watch,
+        threads: &[(Tid, u64)],
+        tables: Tables,
+        cpu: Profile,
+        options: &super::Builder,
+        now: u64,
+    ) -> Self {
+        let threads =
+            threads.iter().map(|&(tid, cpu)| (tid.0, Thread { cpu, ..Thread::default() }));
+        let reader = Reader {
+            statistics: Statistics {
+                descriptors: watch.descriptors() as u64,
+                threads_missed: watch.missed,
+                samples_kernel: watch.has_kernel(),
+                period_ns: options.period(),
+                ..Statistics::default()
+            },
+            pace: Pace {
+                share: options.budget,
+                stack: u64::from(options.stack_bytes),
+                usual: options.period(),
+                period: options.period(),
+                when: now,
+                spent: own_cpu(),
+            },
+            watch,
+            threads: threads.collect(),
+            pid: std::process::id(),
+            frames: vec![0; options.depth],
+            scratch: Vec::with_capacity(1 << 16),
+            pending: Vec::with_capacity(64),
+            ended: Vec::new(),
+            tables,
+            cpu,
+        };
+        reader.publish_mappings(false);
+        reader
+    }
+
+    pub(super) fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
+    pub(super) fn period(&self) -> u64 {
+        self.pace.period
+    }
+
+    pub(super) fn statistics(&self) -> Statistics {
+        Statistics { threads: self.threads.len() as u64, ..self.statistics }
+    }
+
+    /// Reads all rings, and returns how many samples there were. *Steady* for threads and stacks that were
+    /// seen before.
+    pub(super) fn drain(&mut self) -> u64 {
+        let begun = own_cpu();
+        let before = self.statistics.samples;
+        match unwind::refresh() {
+            Refreshed::Same => {}
+            Refreshed::Loaded => self.publish_mappings(false),
+            Refreshed::Unloaded => self.publish_mappings(true),
+        }
+        let mut rings = std::mem::take(&mut self.watch.rings);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        for ring in &mut rings {
+            ring.read(&mut scratch, |record| match Record::read(record) {
+                Some(Record::Sample(sample)) => self.sample(&sample),
+                Some(Record::Start { pid, tid }) if pid == self.pid => {
+                    self.threads.insert(tid.0, Thread::default());
+                }
+                Some(Record::End { pid, tid }) if pid == self.pid => self.ended.push(tid),
+                Some(Record::Lost(count)) => self.statistics.lost += count,
+                Some(Record::Throttled) => self.statistics.throttled += 1,
+                _ => {}
+            });
+        }
+        self.watch.rings = rings;
+        self.scratch = scratch;
+        self.give_time();
+        for tid in self.ended.drain(..) {
+            // The number may be another thread's already.
+            if cpu_of(tid).is_none() {
+                self.threads.remove(&tid.0);
+            }
+        }
+        let samples = self.statistics.samples - before;
+        let kernel = samples * (SAMPLE_COST + self.pace.stack / 16);
+        self.statistics.cost_ns += own_cpu().saturating_sub(begun) + kernel;
+        samples
+    }
+
+    /// Keeps the cost below the budget, and forgets threads whose end was lost.
+    pub(super) fn reconsider(&mut self, now: u64) {
+        if now.saturating_sub(self.pace.when) < RECONSIDER {
+            return;
+        }
+        if self.threads.len() > 64 && self.statistics.lost > 0 {
+            self.threads.retain(|&tid, _| cpu_of(Tid(tid)).is_some());
+        }
+        if let Some(period) = self.pace.reconsider(now, self.statistics.cost_ns) {
+            self.watch.set_period(period);
+            self.statistics.period_ns = period;
+        }
+    }
+
+    fn sample(&mut self, sample: &Sample<'_>) {
+        let Some(registers) = sample.registers.filter(|_| sample.pid == self.pid) else {
+            self.statistics.foreign += 1;
+            return;
+        };
+        let thread = self.threads.entry(sample.tid.0).or_default();
+        let origin = self.watch.origin(sample.counter);
+        if thread.origin.is_none() {
+            thread.origin = origin;
+        } else if thread.origin != origin {
+            self.statistics.doubled += 1;
+            return;
+        }
+        let walk = unwind::walk_copy(&registers, sample.stack, &mut self.frames);
+        // Where the copy ended the stack went on.
+        let end = if walk.end == End::Lost && sample.is_cut { End::Truncated } else { walk.end };
+        self.statistics.samples += 1;
+        match end {
+            End::Root => self.statistics.unwound_root += 1,
+            End::Truncated => self.statistics.unwound_truncated += 1,
+            End::Lost => self.statistics.unwound_lost += 1,
+        }
+        if thread.status.is_none() {
+            thread.status = Status::read(sample.tid);
+        }
+        let mut recording = self.cpu.lock();
+        let labels = match thread.labels.filter(|&labels| recording.has_labels(labels)) {
+            Some(labels) => labels,
+            None => {
+                let name = thread.status.as_ref().map_or_else(Default::default, Status::name);
+                recording.labels(&[
+                    Label { key: "thread id", value: LabelValue::Number(i64::from(sample.tid.0)) },
+                    Label { key: "thread name", value: LabelValue::Text(&name) },
+                ])
+            }
+        };
+        thread.labels = Some(labels);
+        let stack = Stack { addresses: &self.frames[..walk.depth], end };
+        let entry = recording.record(stack, labels, LabelsId::default(), &[1, 0]);
+        self.pending.push(Pending { tid: sample.tid, entry, period: sample.period });
+    }
+
+    /// Gives the samples that were read the time that their threads had.
+    fn give_time(&mut self) {
+        self.pending.sort_unstable_by_key(|pending| pending.tid);
+        for of_thread in self.pending.chunk_by(|a, b| a.tid == b.tid) {
+            let tid = of_thread[0].tid;
+            let periods: u64 = of_thread.iter().map(|pending| pending.period).sum();
+            let owed = match (cpu_of(tid), self.threads.get_mut(&tid.0)) {
+                (Some(now), Some(thread)) => {
+                    let owed = now.saturating_sub(thread.cpu);
+                    thread.cpu = now;
+                    owed
+                }
+                // It is gone, and its clock with it.
+                _ => periods,
+            };
+            let mut recording = self.cpu.lock();
+            let (mut given, mut seen) = (0, 0);
+            for pending in of_thread {
+                seen += pending.period;
+                // Up to here, so that what is rounded off is not lost.
+                let so_far =
+                    (u128::from(owed) * u128::from(seen) / u128::from(periods.max(1))) as u64;
+                // An entry dropped within the moment is in the profile's `[dropped]`.
+                let _ = recording.add(pending.entry, &[0, (so_far - given) as i64]);
+                given = so_far;
+            }
+        }
+        self.pending.clear();
+    }
+
+    fn publish_mappings(&self, forget: bool) {
+        let mappings = unwind::modules().into_iter().map(|module| Mapping {
+            start: module.start,
+            limit: module.end,
+            offset: module.offset,
+            build_id: module.build_id.iter().map(|byte| format!("{byte:02x}")).collect(),
+            file: module.path,
+        });
+        self.tables.set_mappings(mappings.collect(), forget);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The shares and periods of a minute in which a sample costs 10 microseconds and `busy` processors work.
+    fn minute(share: f64, usual: u64, busy: impl Fn(u64) -> u64) -> (f64, u64) {
+        let mut pace = Pace { share, stack: 0, usual, period: usual, when: 0, spent: 0 };
+        let (mut spent, mut longest) = (0, 0);
+        for second in 1..=60 {
+            spent += busy(second) * 1_000_000_000 / pace.period * 10_000;
+            let _ = pace.reconsider(second * 1_000_000_000, spent);
+            longest = longest.max(pace.period);
+        }
+        (spent as f64 / 60e9, longest)
+    }
+
+    #[test]
+    fn the_period_grows_with_the_cost_and_shrinks_again() {
+        let (share, longest) = minute(0.02, 10_000_000, |_| 4);
+        assert!(share < 0.005 && longest == 10_000_000, "cheap enough as it is: {share} {longest}");
+        let (share, longest) = minute(0.02, 10_000_000, |_| 64);
+        assert!((0.015..0.023).contains(&share) && longest > 20_000_000, "{share} {longest}");
+        let (share, longest) =
+            minute(0.02, 10_000_000, |second| if second < 30 { 0 } else { 1000 });
+        assert!(share < 0.03 && longest < 2_000_000_000, "{share} {longest}");
+        let (_, longest) = minute(0.000_001, 10_000_000, |_| 100);
+        assert!(longest <= LONGEST);
+    }
+}

@@ -1,0 +1,180 @@
+//! Processor time is found without signals. All in one function: descriptors and handlers are counted,
+//! which belong to the process.
+#![cfg(feature = "symbols")]
+
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use profiler::events::Events;
+use profiler::profile::{LabelValue, Window, WriteOptions};
+use profiler::symbols::Resolver;
+
+/// Nanoseconds that the calling thread had of a processor.
+fn own_cpu() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a place for the answer.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+#[inline(never)]
+fn works_below(depth: u32, until: &AtomicBool, had: &AtomicU64) -> u64 {
+    let mut sum = 0;
+    if depth > 0 {
+        sum += works_below(depth - 1, until, had);
+    } else {
+        while !until.load(Relaxed) {
+            had.store(own_cpu(), Relaxed);
+            for number in 0..1000_u64 {
+                sum = black_box(sum ^ number.wrapping_mul(31));
+            }
+        }
+    }
+    // Behind the call, so that it stays a call.
+    black_box(sum) + 1
+}
+
+/// A thread that works until it is told to stop, and says what it had of a processor.
+fn works(name: &str, stop: &Arc<AtomicBool>) -> (JoinHandle<u64>, Arc<AtomicU64>) {
+    let (stop, had) = (stop.clone(), Arc::new(AtomicU64::new(own_cpu())));
+    let says = had.clone();
+    let work = move || black_box(works_below(20, &stop, &says));
+    (std::thread::Builder::new().name(name.to_owned()).spawn(work).unwrap(), had)
+}
+
+/// A thread that sleeps by system calls, and counts those that were cut short.
+fn sleeps(stop: &Arc<AtomicBool>, cut: &Arc<AtomicU64>) -> JoinHandle<()> {
+    let (stop, cut) = (stop.clone(), cut.clone());
+    std::thread::spawn(move || {
+        while !stop.load(Relaxed) {
+            let time = libc::timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+            // SAFETY: a time to read, and nowhere to write.
+            if unsafe { libc::nanosleep(&raw const time, std::ptr::null_mut()) } != 0 {
+                cut.fetch_add(1, Relaxed);
+            }
+        }
+    })
+}
+
+/// The handlers of all signals, as far as the kernel shows them.
+fn handlers() -> Vec<String> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    status.lines().filter(|line| line.starts_with("SigCgt")).map(str::to_owned).collect()
+}
+
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+#[derive(Debug, Default)]
+struct Found {
+    samples: i64,
+    cpu: i64,
+    cpu_below: i64,
+    complete: i64,
+}
+
+/// By thread name: what was found, and how much of it in [`works_below`].
+fn read(window: &mut Window) -> BTreeMap<String, Found> {
+    let mut threads: BTreeMap<String, Found> = BTreeMap::new();
+    let mut resolver = Resolver::of_process();
+    let options = WriteOptions { symbolizer: Some(&mut resolver), ..WriteOptions::default() };
+    window.for_each(options, |sample| {
+        let mut name = String::new();
+        for label in sample.labels() {
+            match (label.key, label.value) {
+                ("thread name", LabelValue::Text(text)) => name = text.to_owned(),
+                ("thread id", LabelValue::Number(number)) => assert!(number > 0),
+                other => panic!("{other:?}"),
+            }
+        }
+        let found = threads.entry(name).or_default();
+        let below = sample.frames().filter(|f| f.symbol.name == "events::works_below").count();
+        found.samples += sample.values()[0];
+        found.cpu += sample.values()[1];
+        found.cpu_below += if below > 0 { sample.values()[1] } else { 0 };
+        let is_complete =
+            below == 21 && sample.frames().any(|f| f.symbol.name.contains("thread_start"));
+        found.complete += if is_complete { sample.values()[0] } else { 0 };
+    });
+    threads
+}
+
+#[test]
+fn processor_time_is_found_without_signals() {
+    // The first reading of names opens nothing that stays.
+    drop(std::thread::spawn(|| {}).join());
+    let (stop, cut) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let old = works("old-worker", &stop);
+    let sleeper = sleeps(&stop, &cut);
+    let (open, caught) = (descriptors(), handlers());
+    let events = match Events::builder().frequency(499).budget(0.5).start() {
+        Ok(events) => events,
+        Err(error) => {
+            println!("skipped: {error}");
+            stop.store(true, Relaxed);
+            assert_eq!(descriptors(), open);
+            return;
+        }
+    };
+    let before = old.1.load(Relaxed);
+    assert!(events.is_running());
+    assert_eq!(handlers(), caught);
+    let mut window = events.cpu().window();
+    let new = works("new-worker", &stop);
+    let begun = Instant::now();
+    // Until there is enough to judge by, however little of the machine is ours.
+    while events.statistics().samples < 800 && begun.elapsed() < Duration::from_secs(60) {
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
+    events.settle();
+    let (real_old, real_new) = (old.1.load(Relaxed) - before, new.1.load(Relaxed));
+    let found = read(&mut window);
+    stop.store(true, Relaxed);
+    for thread in [new.0, old.0] {
+        thread.join().unwrap();
+    }
+    sleeper.join().unwrap();
+    let statistics = events.statistics();
+    println!("{statistics:?}\n{found:?}\nold {real_old} new {real_new}");
+
+    assert_eq!(cut.load(Relaxed), 0, "system calls that were cut short");
+    assert_eq!(handlers(), caught);
+    // Each works for a moment between its last sample and the reading, and before it is watched.
+    for (name, real) in [("old-worker", real_old), ("new-worker", real_new)] {
+        let thread = &found[name];
+        let (cpu, real) = (thread.cpu as f64, real as f64);
+        assert!((0.9..1.1).contains(&(cpu / real)), "{name}: {cpu} of {real}");
+        assert!(thread.cpu_below as f64 > 0.95 * cpu, "{name}: {thread:?}");
+        assert!(thread.samples > 100, "{name}: {thread:?}");
+        assert!(thread.complete as f64 > 0.95 * thread.samples as f64, "{name}: {thread:?}");
+    }
+    assert!(statistics.unwound_root as f64 > 0.99 * statistics.samples as f64, "{statistics:?}");
+    assert_eq!((statistics.foreign, statistics.threads_missed), (0, 0));
+
+    let samples = events.statistics().samples;
+    events.stop();
+    assert!(!events.is_running());
+    assert_eq!(descriptors(), open, "descriptors are closed");
+    let name = |entry: std::io::Result<std::fs::DirEntry>| {
+        std::fs::read_to_string(entry.unwrap().path().join("comm")).unwrap_or_default()
+    };
+    assert!(
+        !std::fs::read_dir("/proc/self/task").unwrap().map(name).any(|n| n.starts_with("unladen"))
+    );
+    assert!(events.statistics().samples >= samples);
+    assert!(events.cpu().total().memory_usage() < 1 << 30, "still readable");
+    events.stop();
+    drop(events);
+
+    let off = Events::builder().frequency(0).start().unwrap();
+    assert!(!off.is_running());
+    assert!(Events::builder().budget(f64::NAN).start().is_err());
+    let none = Events::builder().descriptors(0).start().unwrap_err().to_string();
+    assert!(none.contains("descriptors"), "{none}");
+    assert_eq!(descriptors(), open);
+}
