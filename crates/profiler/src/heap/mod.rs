@@ -38,7 +38,7 @@ pub(crate) use record::Inside;
 pub use stage::{InStage, MOST_STAGES, StageGuard, in_stage, stage, stages};
 pub use threads::Counts;
 
-use crate::profile::{Profile, Tables, ValueType};
+use crate::profile::{Mapping, Profile, Tables, ValueType};
 use crate::{Error, unwind};
 
 /// What a heap profile has for each stack: Go's columns, in Go's order.
@@ -76,12 +76,19 @@ impl Default for Options {
 /// After [`stop`] it can begin again. With the same tables the profile is the same, so that what was
 /// allocated in the first run and is freed in the second is right; its period remains that of the first.
 ///
+/// Libraries that are loaded later are found by a [`Profiler`](crate::Profiler), if there is one; without,
+/// stacks through them end there, as lost.
+///
 /// *Setup.* An error if the program's allocator is not an [`Allocator`], or sampling has begun already.
 pub fn start(options: Options, tables: &Tables) -> Result<Profile, Error> {
     // Larger ones would not fit a distance drawn from them.
     let mean = options.mean_bytes.clamp(1, 1 << 48);
     let seed = options.seed.unwrap_or_else(|| RandomState::new().hash_one(mean));
-    unwind::refresh();
+    // A profiler that is running looks for libraries by itself, and must be the one who finds new ones.
+    if unwind::modules().is_empty() {
+        unwind::refresh();
+    }
+    tables.set_mappings(unwind::modules().into_iter().map(Mapping::from).collect(), false);
     record::start(mean, seed, tables, || {
         let period_type = ValueType { kind: "space", unit: "bytes" };
         Profile::new(tables, &COLUMNS, IN_USE_SPACE, period_type, mean as i64)

@@ -30,7 +30,7 @@ pub use tables::Tables;
 pub use window::Window;
 pub use write::WriteOptions;
 
-use crate::unwind::End;
+use crate::unwind::{End, Module};
 
 /// Addresses from here up are no addresses: they are frames with a name that is known.
 pub const PSEUDO: u64 = u64::MAX - 0xff;
@@ -94,6 +94,18 @@ pub struct Mapping {
     pub file: String,
     /// Its build id in hexadecimal digits.
     pub build_id: String,
+}
+
+impl From<Module> for Mapping {
+    fn from(module: Module) -> Self {
+        Mapping {
+            start: module.start,
+            limit: module.end,
+            offset: module.offset,
+            build_id: module.build_id.iter().map(|byte| format!("{byte:02x}")).collect(),
+            file: module.path,
+        }
+    }
 }
 
 /// Bounds on what is kept. When one is reached, what nobody added to lately is dropped, if every window has

@@ -191,13 +191,7 @@ impl Sampler {
     }
 
     fn publish_mappings(&self, forget: bool) {
-        let mappings = unwind::modules().into_iter().map(|module| Mapping {
-            start: module.start,
-            limit: module.end,
-            offset: module.offset,
-            build_id: module.build_id.iter().map(|byte| format!("{byte:02x}")).collect(),
-            file: module.path,
-        });
+        let mappings = unwind::modules().into_iter().map(Mapping::from);
         self.tables.set_mappings(mappings.collect(), forget);
     }
 
