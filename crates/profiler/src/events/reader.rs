@@ -74,7 +74,7 @@ impl Pace {
         if elapsed < RECONSIDER {
             return None;
         }
-        let share = (spent - self.spent) as f64 / elapsed as f64;
+        let share = spent.saturating_sub(self.spent) as f64 / elapsed as f64;
         (self.when, self.spent) = (now, spent);
         // Up at once, down slowly: a burst must not cost twice.
         let factor = match share / self.share {
@@ -119,7 +119,7 @@ impl Reader {
                 usual: options.period(),
                 period: options.period(),
                 when: now,
-                spent: own_cpu(),
+                spent: 0,
             },
             watch,
             threads: threads.collect(),
