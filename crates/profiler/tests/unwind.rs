@@ -54,7 +54,9 @@ fn a_second_look_finds_nothing_new_and_modules_have_names_and_build_ids() {
     let statistics = unwind::statistics();
     assert!(statistics.ranges > 1000, "{statistics:?}");
     assert_eq!(statistics.refused_entries, 0, "{statistics:?}");
-    println!("{statistics:?}");
+    assert_eq!(statistics.without_tables, 0, "{statistics:?}");
+    assert!(statistics.unsupported_rows * 10_000 <= statistics.rows, "{statistics:?}");
+    assert!(statistics.bytes < statistics.rows * 16 + (1 << 18), "{statistics:?}");
 }
 
 #[test]

@@ -14,13 +14,13 @@ pub(super) struct Aarch64;
 
 /// Before the `ucontext` stands the `siginfo`.
 const SIGINFO_BYTES: u64 = 128;
-/// Flags, link, alternate stack (24 bytes), 128 bytes for the mask, and 8 so that what follows is aligned.
-const MCONTEXT: u64 = SIGINFO_BYTES + 8 + 8 + 24 + 128 + 8;
-/// The fault's address, then x0 to x30, sp, pc.
-const MCONTEXT_X29: u64 = MCONTEXT + 8 + 29 * 8;
-const MCONTEXT_X30: u64 = MCONTEXT_X29 + 8;
-const MCONTEXT_SP: u64 = MCONTEXT_X30 + 8;
-const MCONTEXT_PC: u64 = MCONTEXT_SP + 8;
+/// Of the `ucontext`: flags, link, alternate stack (24 bytes), 128 bytes for the mask, 8 so that what follows
+/// is aligned; then the fault's address, x0 to x30, sp, pc.
+const UCONTEXT_X0: u64 = 8 + 8 + 24 + 128 + 8 + 8;
+const UCONTEXT_X29: u64 = UCONTEXT_X0 + 29 * 8;
+const UCONTEXT_X30: u64 = UCONTEXT_X29 + 8;
+const UCONTEXT_SP: u64 = UCONTEXT_X30 + 8;
+const UCONTEXT_PC: u64 = UCONTEXT_SP + 8;
 
 /// The bits of an address in user space; those above may be a signature of it.
 const ADDRESS: u64 = (1 << 48) - 1;
@@ -50,13 +50,19 @@ impl Architecture for Aarch64 {
         None
     }
 
+    fn saved(register: u16) -> Option<u64> {
+        (register < 32).then(|| UCONTEXT_X0 + u64::from(register) * 8)
+    }
+
     /// `sp` is what the kernel set it to, at the `siginfo`.
     fn interrupted<M: Memory>(sp: u64, memory: &mut M) -> Option<Registers> {
+        let context = sp.checked_add(SIGINFO_BYTES)?;
         Some(Registers {
-            pc: memory.word(sp.checked_add(MCONTEXT_PC)?)?,
-            sp: memory.word(sp.checked_add(MCONTEXT_SP)?)?,
-            fp: memory.word(sp.checked_add(MCONTEXT_X29)?)?,
-            lr: memory.word(sp.checked_add(MCONTEXT_X30)?)?,
+            pc: memory.word(context.checked_add(UCONTEXT_PC)?)?,
+            sp: memory.word(context.checked_add(UCONTEXT_SP)?)?,
+            fp: memory.word(context.checked_add(UCONTEXT_X29)?)?,
+            lr: memory.word(context.checked_add(UCONTEXT_X30)?)?,
+            context,
         })
     }
 
@@ -64,21 +70,18 @@ impl Architecture for Aarch64 {
         memory.code(pc) == Some(SIGRETURN)
     }
 
-    fn without_frame<M: Memory>(at: &Registers, memory: &mut M) -> Option<Registers> {
-        let pc = Self::address(at.lr);
-        if let Some(code) = memory.code(at.pc) {
-            let code = code as u32;
-            let stub = code & 0x9f00_001f == 0x9000_0010 // adrp x16
-                || code & 0xffc0_03ff == 0xf940_0211 // ldr x17, [x16, #]
-                || code & 0xffc0_03ff == 0x9100_0210 // add x16, x16, #
-                || code == 0xd61f_0220 // br x17
-                || code == 0xd503_245f; // bti c
-            if !stub {
-                return None;
-            }
-        }
-        let found = Registers { pc, sp: at.sp, fp: at.fp, lr: 0 };
-        Self::follows_call(pc, memory).then_some(found)
+    fn is_stub<M: Memory>(pc: u64, memory: &mut M) -> bool {
+        let Some(code) = memory.code(pc) else { return true };
+        let code = code as u32;
+        code & 0x9f00_001f == 0x9000_0010 // adrp x16
+            || code & 0xffc0_03ff == 0xf940_0211 // ldr x17, [x16, #]
+            || code & 0xffc0_03ff == 0x9100_0210 // add x16, x16, #
+            || code == 0xd61f_0220 // br x17
+            || code == 0xd503_245f // bti c
+    }
+
+    fn callers<M: Memory>(at: &Registers, _: &mut M) -> [Option<Registers>; 3] {
+        [Some(Registers::new(Self::address(at.lr), at.sp, at.fp, 0)), None, None]
     }
 
     fn follows_call<M: Memory>(address: u64, memory: &mut M) -> bool {

@@ -29,15 +29,22 @@ pub(super) trait Architecture {
     /// `cfa` is the expression that linkers write for it.
     fn procedures(cfa: &[u8]) -> Option<i8>;
 
+    /// How far into a `ucontext` the register of this DWARF's number is.
+    fn saved(register: u16) -> Option<u64>;
+
     /// What a signal interrupted, where `sp` is what the handler returned with.
     fn interrupted<M: Memory>(sp: u64, memory: &mut M) -> Option<Registers>;
 
     /// Whether `pc` is the code that a signal's handler returns to, where no table says so.
     fn returns_from_signal<M: Memory>(pc: u64, memory: &mut M) -> bool;
 
-    /// The caller of an instruction that no table describes and that keeps no frame: an entry of the
-    /// linker's table of procedures, or an address where there is no code at all.
-    fn without_frame<M: Memory>(at: &Registers, memory: &mut M) -> Option<Registers>;
+    /// Whether `pc` keeps no frame: it is in an entry of the linker's table of procedures, or there is no
+    /// code at all.
+    fn is_stub<M: Memory>(pc: u64, memory: &mut M) -> bool;
+
+    /// What may be the callers of an instruction that keeps no frame or hardly any: all but `pc` is right
+    /// if `pc` is one.
+    fn callers<M: Memory>(at: &Registers, memory: &mut M) -> [Option<Registers>; 3];
 
     /// Whether the instruction before `address` is a call.
     fn follows_call<M: Memory>(address: u64, memory: &mut M) -> bool;

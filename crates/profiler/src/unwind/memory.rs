@@ -2,11 +2,17 @@
 //!
 //! Unsafe: asks the kernel whether a page can be read, and reads from it.
 
+#[cfg(test)]
+use std::collections::BTreeMap;
+
 /// A page as it is checked. Where the system's are larger this is merely more careful.
 const PAGE: u64 = 4096;
 
 /// What a walk reads from.
 pub(super) trait Memory {
+    /// What can be read without asking for it first.
+    fn known(&self) -> impl Known + use<Self>;
+
     /// The word at `address` on the stack. None where there is none, or where `address` is not a
     /// multiple of eight: no stack slot is.
     fn word(&mut self, address: u64) -> Option<u64>;
@@ -15,31 +21,47 @@ pub(super) trait Memory {
     fn code(&mut self, address: u64) -> Option<u64>;
 }
 
+/// Memory that is there for certain.
+pub(super) trait Known: Copy {
+    /// As [`Memory::word`], of what is known.
+    fn peek(&self, address: u64) -> Option<u64>;
+}
+
 /// The memory of this process. *Steady*; async-signal-safe; leaves errno alone. Each page is checked
 /// once, pages that follow each other grow the range that is known.
 ///
 /// Between the check and the reading another thread may unmap the page. No thread does that to a stack in
 /// use; and addresses that are not of the stack are only met where the stack is damaged.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Own {
     low: u64,
-    high: u64,
+    /// From `low` to what lies behind, whole pages.
+    bytes: u64,
+}
+
+impl Known for Own {
+    #[inline(always)]
+    fn peek(&self, address: u64) -> Option<u64> {
+        // What begins within whole pages and at a multiple of eight ends within them.
+        if address & 7 != 0 || address.wrapping_sub(self.low) >= self.bytes {
+            return None;
+        }
+        // SAFETY: the pages could be read a moment ago, and the word lies within them.
+        Some(unsafe { std::ptr::read_volatile(address as *const u64) })
+    }
 }
 
 impl Own {
-    /// Asks for the page of `address`. Kept out of the loop that walks.
-    #[cold]
-    #[inline(never)]
+    /// Asks for the page of `address`.
     fn check(&mut self, address: u64) -> Option<()> {
         let page = address & !(PAGE - 1);
-        let behind = page.checked_add(PAGE)?;
         if !readable(page) {
             return None;
         }
-        if page == self.high {
-            self.high = behind;
+        if page == self.low.wrapping_add(self.bytes) {
+            self.bytes += PAGE;
         } else {
-            (self.low, self.high) = (page, behind);
+            (self.low, self.bytes) = (page, PAGE);
         }
         Some(())
     }
@@ -47,16 +69,19 @@ impl Own {
 
 impl Memory for Own {
     #[inline(always)]
+    fn known(&self) -> impl Known + use<> {
+        *self
+    }
+
     fn word(&mut self, address: u64) -> Option<u64> {
+        if let Some(word) = self.peek(address) {
+            return Some(word);
+        }
         if address & 7 != 0 {
             return None;
         }
-        // `high - low` is a multiple of the page, so that a word that begins within ends within.
-        if address.wrapping_sub(self.low) >= self.high - self.low {
-            self.check(address)?;
-        }
-        // SAFETY: the page of `address` could be read a moment ago, and the word lies within it.
-        Some(unsafe { std::ptr::read_volatile(address as *const u64) })
+        self.check(address)?;
+        self.peek(address)
     }
 
     fn code(&mut self, address: u64) -> Option<u64> {
@@ -70,22 +95,33 @@ impl Memory for Own {
 }
 
 /// A copy of a stack, from the stack pointer upwards; code is read where it is. *Steady*.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Copied<'a> {
     /// Where the copy's first byte came from.
     pub(super) start: u64,
     pub(super) stack: &'a [u8],
 }
 
-impl Memory for Copied<'_> {
+impl Known for Copied<'_> {
     #[inline(always)]
-    fn word(&mut self, address: u64) -> Option<u64> {
+    fn peek(&self, address: u64) -> Option<u64> {
         if address & 7 != 0 {
             return None;
         }
         let at = usize::try_from(address.checked_sub(self.start)?).ok()?;
         let word = self.stack.get(at..)?.first_chunk::<8>()?;
         Some(u64::from_ne_bytes(*word))
+    }
+}
+
+impl<'a> Memory for Copied<'a> {
+    #[inline(always)]
+    fn known(&self) -> impl Known + use<'a> {
+        *self
+    }
+
+    fn word(&mut self, address: u64) -> Option<u64> {
+        self.peek(address)
     }
 
     fn code(&mut self, address: u64) -> Option<u64> {
@@ -135,11 +171,23 @@ fn readable(page: u64) -> bool {
 #[cfg(test)]
 #[derive(Debug, Default)]
 pub(super) struct Written {
-    pub(super) words: std::collections::BTreeMap<u64, u64>,
+    pub(super) words: BTreeMap<u64, u64>,
+}
+
+/// Every other word has to be asked for, so that both ways to step are taken.
+#[cfg(test)]
+impl Known for &BTreeMap<u64, u64> {
+    fn peek(&self, address: u64) -> Option<u64> {
+        self.get(&address).copied().filter(|_| address.is_multiple_of(8) && address & 8 == 0)
+    }
 }
 
 #[cfg(test)]
 impl Memory for Written {
+    fn known(&self) -> impl Known + use<> {
+        &*Box::leak(Box::new(self.words.clone()))
+    }
+
     fn word(&mut self, address: u64) -> Option<u64> {
         self.words.get(&address).copied().filter(|_| address.is_multiple_of(8))
     }

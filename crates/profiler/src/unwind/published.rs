@@ -50,42 +50,68 @@ impl Version {
         size_of_val(&*self.spans) + size_of_val(&*self.rules) + size_of_val(&*self.cache)
     }
 
-    /// What the cache doesn't know.
-    #[cold]
-    #[inline(never)]
-    fn find(&self, pc: u64, slot: Option<&AtomicU64>) -> RuleId {
+    fn span(&self, pc: u64) -> Option<&Span> {
         let behind = self.spans.partition_point(|span| span.start <= pc);
-        let span = behind.checked_sub(1).and_then(|last| self.spans.get(last));
-        let id = match span {
-            Some(span) if pc < span.end => span.table.find(pc),
-            _ => RuleId::UNKNOWN,
-        };
-        if let Some(slot) = slot {
+        self.spans.get(behind.checked_sub(1)?).filter(|span| pc < span.end)
+    }
+
+    /// Looks for what the cache doesn't know, and tells it.
+    fn find(&self, pc: u64) -> RuleId {
+        let id = self.span(pc).map_or(RuleId::UNKNOWN, |span| span.table.find(pc));
+        if let Some(slot) = self.slot(pc) {
             slot.store(pc << 16 | u64::from(id.0), Ordering::Relaxed);
         }
         id
     }
 }
 
+impl Version {
+    /// Where in the cache `pc` belongs: addresses differ in their lower bits, all of which reach the upper
+    /// ones of the product.
+    #[inline(always)]
+    fn slot(&self, pc: u64) -> Option<&AtomicU64> {
+        let hash = pc.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - CACHE_BITS);
+        self.cache.get(hash as usize)
+    }
+
+    #[inline(always)]
+    fn by_id(&self, id: RuleId) -> Option<Rule> {
+        self.rules.get(usize::from(id.0)).copied()
+    }
+}
+
 impl Rulebook for Version {
     #[inline(always)]
+    fn cached(&self, pc: u64) -> Option<Rule> {
+        let word = self.slot(pc)?.load(Ordering::Relaxed);
+        // No address of more than 48 bits is equal to one of 48 bits; the first page holds no code.
+        if word >> 16 == pc { self.by_id(RuleId(word as u16)) } else { None }
+    }
+
     fn rule(&self, pc: u64) -> Rule {
         if pc >> 48 != 0 || pc == 0 {
             return Rule::UNKNOWN;
         }
-        // Fibonacci hashing: addresses differ in their lower bits, all of which reach the upper ones.
-        let hash = pc.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - CACHE_BITS);
-        let slot = self.cache.get(hash as usize);
-        let word = slot.map_or(0, |slot| slot.load(Ordering::Relaxed));
-        let id = if word >> 16 == pc { RuleId(word as u16) } else { self.find(pc, slot) };
-        self.rules.get(usize::from(id.0)).copied().unwrap_or(Rule::UNKNOWN)
+        self.cached(pc).or_else(|| self.by_id(self.find(pc))).unwrap_or(Rule::UNKNOWN)
+    }
+
+    fn covers(&self, pc: u64) -> bool {
+        self.span(pc).is_some()
     }
 }
 
 /// Where nothing is prepared.
 impl Rulebook for () {
+    fn cached(&self, _: u64) -> Option<Rule> {
+        None
+    }
+
     fn rule(&self, _: u64) -> Rule {
         Rule::UNKNOWN
+    }
+
+    fn covers(&self, _: u64) -> bool {
+        false
     }
 }
 

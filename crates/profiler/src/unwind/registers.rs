@@ -13,9 +13,18 @@ pub struct Registers {
     pub fp: u64,
     /// `x30` on aarch64; 0 on x86-64, which keeps return addresses on the stack.
     pub lr: u64,
+    /// Where the kernel put all others; 0 for nowhere.
+    pub(super) context: u64,
 }
 
 impl Registers {
+    /// Those named. A few instructions need others to find their caller, such as those that make room for
+    /// large frames; for the first call of a walk only [`Registers::of_context`] has them.
+    #[must_use]
+    pub const fn new(pc: u64, sp: u64, fp: u64, lr: u64) -> Registers {
+        Registers { pc, sp, fp, lr, context: 0 }
+    }
+
     /// Those of the function that this is written in. Valid until that function returns.
     #[inline(always)]
     #[must_use]
@@ -53,7 +62,7 @@ impl Registers {
                 options(nomem, nostack, preserves_flags),
             );
         }
-        Registers { pc, sp, fp, lr }
+        Registers::new(pc, sp, fp, lr)
     }
 
     /// Those that a signal interrupted. Async-signal-safe.
@@ -71,6 +80,7 @@ impl Registers {
             sp: machine.gregs[libc::REG_RSP as usize] as u64,
             fp: machine.gregs[libc::REG_RBP as usize] as u64,
             lr: 0,
+            context: context as u64,
         };
         #[cfg(target_arch = "aarch64")]
         let registers = Registers {
@@ -78,6 +88,7 @@ impl Registers {
             sp: machine.sp,
             fp: machine.regs[29],
             lr: machine.regs[30],
+            context: context as u64,
         };
         registers
     }

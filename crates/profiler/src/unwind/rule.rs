@@ -20,6 +20,8 @@ pub(super) enum Place {
     AtSp,
     /// It is the frame's address plus the offset.
     IsCfa,
+    /// In the register of DWARF's number that the offset is, which a signal has saved.
+    Register,
 }
 
 /// How the frame's address is found: the stack pointer before the call.
@@ -38,6 +40,8 @@ pub(super) enum Cfa {
     Plt,
     /// The kernel put all registers there for a signal's handler.
     Signal,
+    /// The register of DWARF's number that the addend is, which a signal has saved, plus the offset.
+    Register,
     /// Nothing is known.
     Unknown,
 }
@@ -52,7 +56,7 @@ pub(super) struct Rule {
     pub(super) ra: Place,
     /// Where the caller's frame pointer is.
     pub(super) fp: Place,
-    /// What is added to a frame's address that was read from memory, in words.
+    /// What is added to a frame's address that was read from memory, in words; a limit; a number.
     pub(super) addend: i8,
     /// In bytes.
     pub(super) cfa_offset: i32,
@@ -82,6 +86,17 @@ impl Rule {
 
     /// For the code that threads and programs begin in.
     pub(super) const ROOT: Rule = Rule { cfa: Cfa::Sp, ..Rule::UNKNOWN };
+}
+
+impl Rule {
+    /// Whether the frame's address is an offset from a register, the return address in the frame, and the
+    /// caller's frame pointer in the frame or where it was.
+    #[inline(always)]
+    pub(super) fn is_usual(&self) -> bool {
+        matches!(self.cfa, Cfa::Sp | Cfa::Fp)
+            && self.ra == Place::AtCfa
+            && matches!(self.fp, Place::Same | Place::AtCfa)
+    }
 }
 
 /// A rule's number.

@@ -262,7 +262,11 @@ fn rule<A: Architecture>(
     let mut rule = Rule::UNKNOWN;
     match row.cfa() {
         CfaRule::RegisterAndOffset { register, offset } => {
-            rule.cfa = base::<A>(*register, Cfa::Sp, Cfa::Fp)?;
+            rule.cfa = base::<A>(*register, Cfa::Sp, Cfa::Fp).unwrap_or(Cfa::Register);
+            if rule.cfa == Cfa::Register {
+                A::saved(register.0)?;
+                rule.addend = i8::try_from(register.0).ok()?;
+            }
             rule.cfa_offset = i32::try_from(*offset).ok()?;
             if signal && A::LINK {
                 return Some(Rule::SIGNAL);
@@ -284,6 +288,10 @@ fn rule<A: Architecture>(
         Some(RegisterRule::Undefined) => return Some(Rule::ROOT),
         None | Some(RegisterRule::SameValue) if A::LINK => (Place::Same, 0),
         Some(RegisterRule::Register(register)) if A::LINK && register == A::RA => (Place::Same, 0),
+        Some(RegisterRule::Register(register)) => {
+            A::saved(register.0)?;
+            (Place::Register, i32::from(register.0))
+        }
         Some(found @ (RegisterRule::Offset(_) | RegisterRule::Expression(_))) => {
             place::<A>(&found, eh_frame)?
         }
@@ -406,3 +414,6 @@ pub(super) fn extent(bytes: &[u8]) -> usize {
     }
     at
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,7 @@
 //!
 //! No step allocates, locks or panics.
 use super::architecture::Architecture;
-use super::memory::Memory;
+use super::memory::{Known, Memory};
 use super::rule::{Cfa, Place, Rule};
 use super::{End, Registers, Walk};
 
@@ -23,8 +23,14 @@ const HIGHEST: u64 = (1 << 48) - 1;
 
 /// Knows the rules of instructions.
 pub(super) trait Rulebook {
+    /// The rule at `pc` if it is at hand.
+    fn cached(&self, pc: u64) -> Option<Rule>;
+
     /// The rule at `pc`; [`Rule::UNKNOWN`] where there is none.
     fn rule(&self, pc: u64) -> Rule;
+
+    /// Whether `pc` is in a module that has rules.
+    fn covers(&self, pc: u64) -> bool;
 }
 
 /// One step's result.
@@ -40,6 +46,14 @@ enum Step {
     Lost,
 }
 
+/// Where a walk is.
+struct Position {
+    at: Registers,
+    /// Whether `at.pc` is an instruction that was about to run, and not the one behind a call.
+    exact: bool,
+    jumps: usize,
+}
+
 /// Walks from `registers`. *Steady*; async-signal-safe.
 #[inline(always)]
 pub(super) fn walk<A: Architecture, R: Rulebook, M: Memory>(
@@ -48,66 +62,152 @@ pub(super) fn walk<A: Architecture, R: Rulebook, M: Memory>(
     memory: &mut M,
     frames: &mut [u64],
 ) -> Walk {
-    let mut at = Registers { pc: A::address(registers.pc), ..*registers };
-    // Whether `pc` is an instruction that was about to run, and not the one behind a call.
-    let mut exact = true;
-    let mut jumps = 0;
+    let at = Registers { pc: A::address(registers.pc), ..*registers };
+    let mut position = Position { at, exact: true, jumps: 0 };
     let mut depth = 0;
-    for frame in frames.iter_mut() {
-        let pc = if exact { at.pc } else { at.pc - 1 };
-        *frame = pc;
-        depth += 1;
-        let step = step::<A, M>(rules.rule(pc), &at, exact, memory);
-        let next = match step {
-            Step::Call(next) => {
-                // A function that has pushed nothing has the stack pointer of its caller.
-                if next.sp <= at.sp && !(A::LINK && exact && next.sp == at.sp) {
-                    return Walk { depth, end: End::Lost };
-                }
-                exact = false;
-                next
-            }
-            Step::Switched(next) | Step::Interrupted(next) => {
-                jumps += 1;
-                if jumps > JUMPS {
-                    return Walk { depth, end: End::Lost };
-                }
-                exact = matches!(step, Step::Interrupted(_));
-                next
-            }
-            Step::Root => return Walk { depth, end: End::Root },
-            Step::Lost => return Walk { depth, end: End::Lost },
+    loop {
+        depth += position.run::<A, _, _>(
+            rules,
+            memory.known(),
+            frames.get_mut(depth..).unwrap_or(&mut []),
+        );
+        let Some(frame) = frames.get_mut(depth) else {
+            return Walk { depth, end: End::Truncated };
         };
-        // What was interrupted may stand at an address without code, having called it.
-        if !exact && !(LOWEST..=HIGHEST).contains(&next.pc) {
-            let end = if next.pc == 0 { End::Root } else { End::Lost };
+        *frame = position.instruction();
+        depth += 1;
+        if let Some(end) = position.step::<A, _, _>(rules, memory) {
             return Walk { depth, end };
         }
-        at = next;
     }
-    Walk { depth, end: End::Truncated }
 }
 
-#[inline(always)]
+impl Position {
+    /// The address within the instruction where the walk is.
+    #[inline(always)]
+    fn instruction(&self) -> u64 {
+        self.at.pc - u64::from(!self.exact)
+    }
+
+    /// Steps as long as they are the usual ones: the rule is at hand, the memory known, and the caller's
+    /// values relative to the frame. It calls nothing, so that all it needs stays in registers, and leaves
+    /// whatever is unusual to [`Position::step`], with nothing of it done. Returns how many frames it wrote.
+    #[inline(always)]
+    fn run<A: Architecture, R: Rulebook, W: Known>(
+        &mut self,
+        rules: &R,
+        known: W,
+        frames: &mut [u64],
+    ) -> usize {
+        let Registers { mut pc, mut sp, mut fp, .. } = self.at;
+        let mut behind = u64::from(!self.exact);
+        let mut depth = 0;
+        for frame in frames {
+            let Some(rule) = rules.cached(pc - behind) else { break };
+            if !rule.is_usual() {
+                break;
+            }
+            let cfa = add(if rule.cfa == Cfa::Fp { fp } else { sp }, rule.cfa_offset);
+            let saved = rule.fp == Place::AtCfa;
+            // Where the frame pointer wasn't saved, what is read instead isn't used.
+            let fp_offset = if saved { rule.fp_offset } else { rule.ra_offset };
+            let Some(ra) = known.peek(add(cfa, rule.ra_offset)) else { break };
+            let Some(caller_fp) = known.peek(add(cfa, fp_offset)) else { break };
+            let ra = A::address(ra);
+            if cfa <= sp || !(LOWEST..=HIGHEST).contains(&ra) {
+                break;
+            }
+            *frame = pc - behind;
+            depth += 1;
+            (pc, sp, behind) = (ra, cfa, 1);
+            fp = if saved { caller_fp } else { fp };
+        }
+        if depth > 0 {
+            (self.at, self.exact) = (Registers::new(pc, sp, fp, 0), false);
+        }
+        depth
+    }
+
+    /// Any step. Says how the walk ended if it did.
+    #[inline(never)]
+    fn step<A: Architecture, R: Rulebook, M: Memory>(
+        &mut self,
+        rules: &R,
+        memory: &mut M,
+    ) -> Option<End> {
+        let (at, exact) = (self.at, self.exact);
+        let rule = rules.rule(self.instruction());
+        let step = match rule.cfa {
+            Cfa::Unknown => unknown::<A, R, M>(rules, &at, exact, memory),
+            _ => step::<A, M>(rule, &at, exact, memory),
+        };
+        match step {
+            Step::Call(next) => {
+                // A function that keeps the return address in a register has its caller's stack pointer.
+                if next.sp <= at.sp && !(exact && next.sp == at.sp) {
+                    return Some(End::Lost);
+                }
+                (self.at, self.exact) = (next, false);
+            }
+            Step::Switched(next) | Step::Interrupted(next) => {
+                self.jumps += 1;
+                if self.jumps > JUMPS {
+                    return Some(End::Lost);
+                }
+                (self.at, self.exact) = (next, matches!(step, Step::Interrupted(_)));
+            }
+            Step::Root => return Some(End::Root),
+            Step::Lost => return Some(End::Lost),
+        }
+        // What was interrupted may stand at an address without code, having called it.
+        let pc = self.at.pc;
+        if self.exact || (LOWEST..=HIGHEST).contains(&pc) {
+            return None;
+        }
+        Some(if pc == 0 { End::Root } else { End::Lost })
+    }
+}
+
+/// A step by a rule.
 fn step<A: Architecture, M: Memory>(
     rule: Rule,
     at: &Registers,
     exact: bool,
     memory: &mut M,
 ) -> Step {
+    let addend = i64::from(rule.addend);
     let cfa = match rule.cfa {
-        Cfa::Sp => add(at.sp, rule.cfa_offset),
-        Cfa::Fp => add(at.fp, rule.cfa_offset),
-        _ => return uncommon::<A, M>(rule, at, exact, memory),
+        Cfa::Sp => Some(add(at.sp, rule.cfa_offset)),
+        Cfa::Fp => Some(add(at.fp, rule.cfa_offset)),
+        Cfa::Plt => {
+            let pushed = u64::from((at.pc & 15) as i64 >= addend);
+            Some(at.sp.wrapping_add(8 + 8 * pushed))
+        }
+        Cfa::Register => {
+            let value =
+                u16::try_from(addend).ok().and_then(|number| saved::<A, M>(at, number, memory));
+            value.map(|value| add(value, rule.cfa_offset))
+        }
+        Cfa::DerefSp | Cfa::DerefFp => {
+            let base = if rule.cfa == Cfa::DerefSp { at.sp } else { at.fp };
+            let stored = memory.word(add(base, rule.cfa_offset));
+            stored.map(|stored| stored.wrapping_add_signed(addend * 8))
+        }
+        Cfa::Signal => return interrupted::<A, M>(at, memory),
+        Cfa::Unknown => None,
     };
+    let Some(cfa) = cfa else { return Step::Lost };
     match caller::<A, M>(rule, at, exact, cfa, memory) {
+        // Code that switches stacks keeps where the other one is.
+        Ok(next) if next.sp <= at.sp && matches!(rule.cfa, Cfa::DerefSp | Cfa::DerefFp) => {
+            Step::Switched(next)
+        }
         Ok(next) => Step::Call(next),
         Err(step) => step,
     }
 }
 
 /// The caller of a frame at `cfa`.
-#[inline(always)]
 fn caller<A: Architecture, M: Memory>(
     rule: Rule,
     at: &Registers,
@@ -122,6 +222,7 @@ fn caller<A: Architecture, M: Memory>(
         Place::AtSp => memory.word(add(at.sp, offset)),
         Place::IsCfa => Some(add(cfa, offset)),
         Place::Undefined => Some(0),
+        Place::Register => saved::<A, M>(at, u16::try_from(offset).ok()?, memory),
     };
     let pc = match rule.ra {
         Place::Undefined => return Err(Step::Root),
@@ -130,37 +231,15 @@ fn caller<A: Architecture, M: Memory>(
         place => load(place, rule.ra_offset, at.lr).ok_or(Step::Lost)?,
     };
     let fp = load(rule.fp, rule.fp_offset, at.fp).ok_or(Step::Lost)?;
-    Ok(Registers { pc: A::address(pc), sp: cfa, fp, lr: 0 })
+    Ok(Registers::new(A::address(pc), cfa, fp, 0))
 }
 
-/// What few frames need. Kept out of the loop.
-#[cold]
-#[inline(never)]
-fn uncommon<A: Architecture, M: Memory>(
-    rule: Rule,
-    at: &Registers,
-    exact: bool,
-    memory: &mut M,
-) -> Step {
-    let base = match rule.cfa {
-        Cfa::Sp | Cfa::DerefSp => at.sp,
-        Cfa::Fp | Cfa::DerefFp => at.fp,
-        Cfa::Plt => {
-            let pushed = u64::from((at.pc & 15) as i64 >= i64::from(rule.addend));
-            let cfa = at.sp.wrapping_add(8 + 8 * pushed);
-            return caller::<A, M>(rule, at, exact, cfa, memory)
-                .map_or_else(|step| step, Step::Call);
-        }
-        Cfa::Signal => return interrupted::<A, M>(at, memory),
-        Cfa::Unknown => return unknown::<A, M>(at, exact, memory),
-    };
-    let Some(stored) = memory.word(add(base, rule.cfa_offset)) else { return Step::Lost };
-    let cfa = stored.wrapping_add_signed(i64::from(rule.addend) * 8);
-    match caller::<A, M>(rule, at, exact, cfa, memory) {
-        Ok(next) if next.sp > at.sp => Step::Call(next),
-        Ok(next) => Step::Switched(next),
-        Err(step) => step,
+/// A register that a walk doesn't follow: known where a signal has interrupted, and nowhere else.
+fn saved<A: Architecture, M: Memory>(at: &Registers, register: u16, memory: &mut M) -> Option<u64> {
+    if at.context == 0 {
+        return None;
     }
+    memory.word(at.context.checked_add(A::saved(register)?)?)
 }
 
 fn interrupted<A: Architecture, M: Memory>(at: &Registers, memory: &mut M) -> Step {
@@ -170,18 +249,45 @@ fn interrupted<A: Architecture, M: Memory>(at: &Registers, memory: &mut M) -> St
     }
 }
 
-/// Where no table says how to go on.
-fn unknown<A: Architecture, M: Memory>(at: &Registers, exact: bool, memory: &mut M) -> Step {
+/// Where no table says how to go on: code made at run time, and the little that programs are linked with
+/// whose authors left the tables out.
+fn unknown<A: Architecture, R: Rulebook, M: Memory>(
+    rules: &R,
+    at: &Registers,
+    exact: bool,
+    memory: &mut M,
+) -> Step {
     if A::returns_from_signal(at.pc, memory) {
         return interrupted::<A, M>(at, memory);
     }
-    if exact && let Some(next) = A::without_frame(at, memory) {
+    let frameless = exact && (rules.covers(at.pc) || A::is_stub(at.pc, memory));
+    if frameless && let Some(next) = leaf::<A, R, M>(rules, at, memory) {
+        return Step::Call(next);
+    }
+    match by_frame_pointer::<A, M>(at, memory) {
+        Step::Lost => {}
+        step => return step,
+    }
+    if exact && let Some(next) = leaf::<A, R, M>(rules, at, memory) {
         return Step::Call(next);
     }
     // The code that threads begin in clears it, so that this is an end.
-    if at.fp == 0 {
-        return Step::Root;
-    }
+    if at.fp == 0 { Step::Root } else { Step::Lost }
+}
+
+/// The caller of code that keeps hardly any frame, if it is known code and calls.
+fn leaf<A: Architecture, R: Rulebook, M: Memory>(
+    rules: &R,
+    at: &Registers,
+    memory: &mut M,
+) -> Option<Registers> {
+    let calls = |memory: &mut M, next: &Registers| {
+        A::follows_call(next.pc, memory) && rules.rule(next.pc - 1) != Rule::UNKNOWN
+    };
+    A::callers(at, memory).into_iter().flatten().find(|next| calls(memory, next))
+}
+
+fn by_frame_pointer<A: Architecture, M: Memory>(at: &Registers, memory: &mut M) -> Step {
     if at.fp < at.sp {
         return Step::Lost;
     }
@@ -193,13 +299,13 @@ fn unknown<A: Architecture, M: Memory>(at: &Registers, exact: bool, memory: &mut
     if pc == 0 {
         return Step::Root;
     }
-    if !A::follows_call(pc, memory) {
-        return Step::Lost;
-    }
-    Step::Call(Registers { pc, sp, fp, lr: 0 })
+    if A::follows_call(pc, memory) { Step::Call(Registers::new(pc, sp, fp, 0)) } else { Step::Lost }
 }
 
 #[inline(always)]
 fn add(address: u64, offset: i32) -> u64 {
     address.wrapping_add_signed(i64::from(offset))
 }
+
+#[cfg(test)]
+mod tests;

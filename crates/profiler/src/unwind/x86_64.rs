@@ -14,6 +14,7 @@ pub(super) struct X86_64;
 
 /// Where the kernel's `ucontext` holds `rbp`, `rsp` and `rip`: 40 bytes of flags and alternate stack, then
 /// r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip.
+const UCONTEXT_R8: u64 = 40;
 const UCONTEXT_RBP: u64 = 120;
 const UCONTEXT_RSP: u64 = 160;
 const UCONTEXT_RIP: u64 = 168;
@@ -50,6 +51,16 @@ impl Architecture for X86_64 {
         }
     }
 
+    fn saved(register: u16) -> Option<u64> {
+        // rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp; then r8 to r15.
+        const FIRST: [u64; 8] = [144, 136, 152, 128, 112, 104, UCONTEXT_RBP, UCONTEXT_RSP];
+        match register {
+            0..8 => FIRST.get(usize::from(register)).copied(),
+            8..16 => Some(u64::from(register - 8) * 8 + UCONTEXT_R8),
+            _ => None,
+        }
+    }
+
     /// The return took the address of the code off the stack, so that `sp` is at the `ucontext`.
     fn interrupted<M: Memory>(sp: u64, memory: &mut M) -> Option<Registers> {
         Some(Registers {
@@ -57,6 +68,7 @@ impl Architecture for X86_64 {
             sp: memory.word(sp.checked_add(UCONTEXT_RSP)?)?,
             fp: memory.word(sp.checked_add(UCONTEXT_RBP)?)?,
             lr: 0,
+            context: sp,
         })
     }
 
@@ -64,20 +76,20 @@ impl Architecture for X86_64 {
         memory.code(pc) == Some(SIGRETURN) && memory.code(pc + 1) == Some(SIGRETURN_END)
     }
 
-    fn without_frame<M: Memory>(at: &Registers, memory: &mut M) -> Option<Registers> {
-        let Some(code) = memory.code(at.pc) else {
-            // A call of an address that isn't code: the return address was the last thing pushed.
-            return caller(at, 0, memory);
-        };
-        let stub = matches!(code & 0xffff, 0x25ff | 0x35ff) // jmp, push of a word of the module
+    fn is_stub<M: Memory>(pc: u64, memory: &mut M) -> bool {
+        let Some(code) = memory.code(pc) else { return true };
+        matches!(code & 0xffff, 0x25ff | 0x35ff) // jmp, push of a word of the module
             || code & 0xff_ffff == 0x25_fff2 // bnd jmp
             || matches!(code & 0xff, 0x68 | 0xe9) // push of an index, jmp
-            || code & 0xffff_ffff == 0xfa1e_0ff3; // endbr64
-        if !stub {
-            return None;
-        }
-        // Its first instruction has pushed nothing, the last of the first entry two words.
-        (0..3).find_map(|pushed| caller(at, pushed, memory))
+            || code & 0xffff_ffff == 0xfa1e_0ff3 // endbr64
+    }
+
+    /// The first instruction has pushed nothing, the last of a long entry two words.
+    fn callers<M: Memory>(at: &Registers, memory: &mut M) -> [Option<Registers>; 3] {
+        [0, 8, 16].map(|pushed| {
+            let slot = at.sp.checked_add(pushed)?;
+            Some(Registers::new(memory.word(slot)?, slot.checked_add(8)?, at.fp, 0))
+        })
     }
 
     fn follows_call<M: Memory>(address: u64, memory: &mut M) -> bool {
@@ -95,12 +107,4 @@ impl Architecture for X86_64 {
             || (b2 == 0xff && indirect(b3, &[0, 2]))
             || (b1 == 0xff && indirect(b2, &[2]))
     }
-}
-
-/// The caller whose return address is `pushed` words above the stack pointer, if it looks like one.
-fn caller<M: Memory>(at: &Registers, pushed: u64, memory: &mut M) -> Option<Registers> {
-    let slot = at.sp.checked_add(pushed * 8)?;
-    let pc = memory.word(slot)?;
-    let found = Registers { pc, sp: slot.checked_add(8)?, fp: at.fp, lr: 0 };
-    X86_64::follows_call(pc, memory).then_some(found)
 }
