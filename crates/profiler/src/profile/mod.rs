@@ -6,6 +6,66 @@
 //! Recording  a profile and its tables, locked, for those who add to it
 //! Window     what was added since a reader looked last
 //! ```
+//! How a sample is dealt with:
+//!
+//! 1. Its addresses are hashed to 128 bits (`hash`), by which its entry is found: stack, labels, values
+//!    (`entries`). A known one costs that and two additions.
+//! 2. A new stack becomes a list of location ids, encoded as a sample has it (`stacks`, `locations`,
+//!    `mappings`). Sets of labels are kept encoded as well (`labels`).
+//! 3. A window copies all values, subtracts those it has seen, and writes what changed: per sample a copy of
+//!    two encoded lists (`window`, `write`, `marks`), then only the locations, functions and strings that
+//!    were used. Names are asked for once per address, when it is written first (`symbolize`).
+//! 4. Where a bound is reached, entries go that nobody added to lately (`tables`).
+//!
+//! What it does not do: it takes no samples, opens no files and compresses nothing.
+//!
+//! # Stacks of one's own
+//! An address is a number; what it stands for is the [`Symbolize`]'s business. An interpreter records its
+//! own functions and lines so:
+//!
+//! ```
+//! use profiler::profile::{
+//!     Limits, Mapping, Profile, Stack, Symbol, Symbolize, Tables, ValueType, WriteOptions,
+//! };
+//! use profiler::unwind::End;
+//!
+//! struct Functions(Vec<(&'static str, &'static str)>);
+//!
+//! /// The function's number in the upper half, the line in the lower.
+//! fn address(function: u64, line: u64) -> u64 {
+//!     function << 32 | line
+//! }
+//!
+//! impl Symbolize for Functions {
+//!     fn symbolize(&mut self, address: u64, _: Option<&Mapping>, found: &mut dyn FnMut(Symbol<'_>)) {
+//!         let (name, file) = self.0[(address >> 32) as usize];
+//!         found(Symbol { name, file, line: address as u32, ..Symbol::default() });
+//!     }
+//! }
+//!
+//! let tables = Tables::new(Limits { stacks: 10_000, bytes: 32 << 20, labels: 1_000 });
+//! let steps = ValueType { kind: "steps", unit: "count" };
+//! let profile = Profile::new(&tables, &[steps], 0, steps, 1);
+//! let mut window = profile.window();
+//!
+//! // At each tick of the interpreter:
+//! let stack = [address(1, 12), address(0, 3)];
+//! let stack = Stack { addresses: &stack, end: End::Root };
+//! profile.lock().record(stack, Default::default(), Default::default(), &[1000]);
+//!
+//! // Once a minute:
+//! let mut functions = Functions(vec![("main", "main.lua"), ("work", "work.lua")]);
+//! let options = WriteOptions { symbolizer: Some(&mut functions), ..WriteOptions::default() };
+//! let pprof = window.write(options, Vec::new(), |mut all, chunk| { all.extend_from_slice(chunk); all });
+//!
+//! let document = wire::pprof::Document::read(&pprof)?;
+//! let sample = document.samples().next().expect("what was recorded");
+//! let names = document.frames(sample.locations).filter_map(|frame| frame.function);
+//! assert_eq!(names.map(|function| document.text(function.name)).collect::<Vec<_>>(), ["work", "main"]);
+//! # Ok::<(), wire::pprof::Error>(())
+//! ```
+//! Numbers from [`PSEUDO`] up have names of their own. Where numbers are given out anew, say so:
+//! [`Tables::set_mappings`] with `forget`.
 
 #![forbid(unsafe_code)]
 

@@ -110,7 +110,7 @@ pub(super) struct State {
 
 impl State {
     fn new(limits: Limits) -> Self {
-        let hashes = Hashes::default();
+        let hashes = Hashes::new();
         State {
             labels: LabelSets::new(&hashes, limits.labels),
             hashes,
