@@ -127,7 +127,7 @@ impl<'a> Bytes<'a> {
         let lr = 0;
         #[cfg(target_arch = "aarch64")]
         let [fp, lr, sp, pc] = values;
-        Some(Registers { pc, sp, fp, lr })
+        Some(Registers::new(pc, sp, fp, lr))
     }
 }
 
