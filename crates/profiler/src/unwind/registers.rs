@@ -14,7 +14,7 @@ pub struct Registers {
     /// `x30` on aarch64; 0 on x86-64, which keeps return addresses on the stack.
     pub lr: u64,
     /// Where the kernel put all others; 0 for nowhere.
-    pub(super) context: u64,
+    pub(crate) context: u64,
 }
 
 impl Registers {
