@@ -206,16 +206,22 @@ impl Profiler {
     /// Gives every thread its time up to now, so that totals are true to the moment. Call it before a
     /// window is written. Locks the sampler for about a microsecond for each thread. *Steady.*
     pub fn settle(&self) {
-        if let Some(running) = self.running().filter(|_| self.is_running()) {
-            running.sampler().settle();
+        if let Some(mut sampler) = self.at_work() {
+            sampler.settle();
         }
     }
 
     /// What every thread is doing now, the calling one included: each is interrupted once. Takes as long as
     /// the slowest needs to get a processor, two seconds at most. *Growth.*
     pub fn threads(&self) -> Vec<ThreadStack> {
-        let Some(running) = self.running().filter(|_| self.is_running()) else { return Vec::new() };
-        running.sampler().threads_now()
+        self.at_work().map_or_else(Vec::new, |mut sampler| sampler.threads_now())
+    }
+
+    /// The sampler, unless it was stopped. Asked with its lock held: who waits for it while another stops it
+    /// would go on afterwards.
+    fn at_work(&self) -> Option<MutexGuard<'_, Sampler>> {
+        let sampler = self.running()?.sampler();
+        self.is_running().then_some(sampler)
     }
 
     /// What it did so far, and what that cost. *Steady*, locks nothing.
@@ -323,8 +329,8 @@ impl Running {
         let mut sampler = self.sampler();
         sampler.settle();
         sampler.disarm();
-        drop(sampler);
         self.stopped.store(true, Relaxed);
+        drop(sampler);
         RUNNING.store(0, Relaxed);
     }
 }

@@ -57,6 +57,15 @@ pub(crate) fn install(signal: i32) -> io::Result<()> {
     let mut action = unsafe { MaybeUninit::<libc::sigaction>::zeroed().assume_init() };
     action.sa_sigaction = handler as usize;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
+    // Alternate stacks are small, some with little more room than the registers of one signal need: no other
+    // handler is to run on top of this one. Faults can't wait.
+    // SAFETY: the set is filled before signals are taken from it.
+    unsafe {
+        libc::sigfillset(&raw mut action.sa_mask);
+        for fault in [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP] {
+            libc::sigdelset(&raw mut action.sa_mask, fault);
+        }
+    }
     // SAFETY: the handler does only what a handler may, see there.
     check(unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) })?;
     installed[index] = true;
