@@ -38,7 +38,6 @@ use watch::Watch;
 use crate::Error;
 use crate::profile::{Limits, Profile, Tables, ValueType};
 use crate::sample::{Tid, cpu_of, now, without_signals};
-use crate::unwind;
 
 /// What a profile from events measures at each stack.
 pub const CPU_COLUMNS: [ValueType; 2] =
@@ -343,7 +342,7 @@ impl Shared {
         ready: &SyncSender<Result<(), Error>>,
     ) {
         // Before there are samples, which would wait for it in a ring that is too small.
-        unwind::refresh();
+        tables.follow_modules();
         let mut threads = Vec::new();
         let watch = Watch::open(
             options.period(),

@@ -10,9 +10,9 @@ use hashbrown::HashMap;
 use super::Statistics;
 use super::record::{Record, Sample};
 use super::watch::{Origin, Watch};
-use crate::profile::{EntryId, Label, LabelValue, LabelsId, Mapping, Profile, Stack, Tables};
+use crate::profile::{EntryId, Label, LabelValue, LabelsId, Profile, Stack, Tables};
 use crate::sample::{Status, Tid, cpu_of, own_cpu};
-use crate::unwind::{self, End, Refreshed};
+use crate::unwind::{self, End};
 
 /// What a sample costs in the kernel: an interrupt, and some nanoseconds for each 16 bytes of stack.
 /// It is charged to the thread sampled, and nothing tells how much it was.
@@ -131,7 +131,7 @@ impl Reader {
             tables,
             cpu,
         };
-        reader.publish_mappings(false);
+        reader.tables.follow_modules();
         reader
     }
 
@@ -152,11 +152,7 @@ impl Reader {
     pub(super) fn drain(&mut self) -> u64 {
         let begun = own_cpu();
         let before = self.statistics.samples;
-        match unwind::refresh() {
-            Refreshed::Same => {}
-            Refreshed::Loaded => self.publish_mappings(false),
-            Refreshed::Unloaded => self.publish_mappings(true),
-        }
+        self.tables.follow_modules();
         let mut rings = std::mem::take(&mut self.watch.rings);
         let mut scratch = std::mem::take(&mut self.scratch);
         for ring in &mut rings {
@@ -270,17 +266,6 @@ impl Reader {
             }
         }
         self.pending.clear();
-    }
-
-    fn publish_mappings(&self, forget: bool) {
-        let mappings = unwind::modules().into_iter().map(|module| Mapping {
-            start: module.start,
-            limit: module.end,
-            offset: module.offset,
-            build_id: module.build_id.iter().map(|byte| format!("{byte:02x}")).collect(),
-            file: module.path,
-        });
-        self.tables.set_mappings(mappings.collect(), forget);
     }
 }
 

@@ -38,8 +38,8 @@ pub(crate) use record::Inside;
 pub use stage::{InStage, MOST_STAGES, StageGuard, in_stage, stage, stages};
 pub use threads::Counts;
 
-use crate::profile::{Mapping, Profile, Tables, ValueType};
-use crate::{Error, unwind};
+use crate::Error;
+use crate::profile::{Profile, Tables, ValueType};
 
 /// What a heap profile has for each stack: Go's columns, in Go's order.
 pub const COLUMNS: [ValueType; 4] = [
@@ -84,11 +84,7 @@ pub fn start(options: Options, tables: &Tables) -> Result<Profile, Error> {
     // Larger ones would not fit a distance drawn from them.
     let mean = options.mean_bytes.clamp(1, 1 << 48);
     let seed = options.seed.unwrap_or_else(|| RandomState::new().hash_one(mean));
-    // A profiler that is running looks for libraries by itself, and must be the one who finds new ones.
-    if unwind::modules().is_empty() {
-        unwind::refresh();
-    }
-    tables.set_mappings(unwind::modules().into_iter().map(Mapping::from).collect(), false);
+    tables.follow_modules();
     record::start(mean, seed, tables, || {
         let period_type = ValueType { kind: "space", unit: "bytes" };
         Profile::new(tables, &COLUMNS, IN_USE_SPACE, period_type, mean as i64)

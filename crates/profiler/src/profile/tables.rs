@@ -15,7 +15,7 @@ use super::{
     ValueType,
 };
 use crate::heap::Inside;
-use crate::unwind::End;
+use crate::unwind::{self, End, Sightings};
 
 /// How many entries are looked at, at most, to make room for one: some microseconds.
 const STEPS: usize = 1024;
@@ -33,7 +33,10 @@ pub struct Tables(pub(super) Arc<Shared>);
 impl Tables {
     /// With these bounds and nothing else. *Setup.*
     pub fn new(limits: Limits) -> Self {
-        Tables(Arc::new(Shared { state: Mutex::new(State::new(limits)) }))
+        Tables(Arc::new(Shared {
+            state: Mutex::new(State::new(limits)),
+            followed: Mutex::default(),
+        }))
     }
 
     /// Says what addresses belong to from now on: the program's own mapping first, then the others in any
@@ -42,6 +45,22 @@ impl Tables {
     pub fn set_mappings(&self, mappings: Vec<Mapping>, forget: bool) {
         let mut state = self.0.lock();
         state.set_mappings(mappings, forget);
+    }
+
+    /// Looks for libraries that were loaded or unloaded, prepares their unwind tables, and sets the mappings
+    /// of this process. About 0.2 microseconds where nothing changed; otherwise *growth*. On normal threads
+    /// only.
+    pub fn follow_modules(&self) {
+        let seen = unwind::sight();
+        // Who does not get the lock has somebody who does the same.
+        let Ok(mut followed) = self.0.followed.try_lock() else { return };
+        if *followed == Some(seen) {
+            return;
+        }
+        let is_gone = |before: Sightings| before.unloads != seen.unloads;
+        let forget = followed.is_some_and(is_gone);
+        *followed = Some(seen);
+        self.set_mappings(unwind::modules().into_iter().map(Mapping::from).collect(), forget);
     }
 
     /// What is in them, and what they had no room for. *Steady*; locks.
@@ -59,6 +78,8 @@ impl fmt::Debug for Tables {
 /// The lock and what it guards.
 pub(super) struct Shared {
     state: Mutex<State>,
+    /// Up to where the mappings are those of this process.
+    followed: Mutex<Option<Sightings>>,
 }
 
 impl Shared {

@@ -20,11 +20,11 @@ use super::slots::{Found, Outcome, Ring};
 use super::tasks::{Status, Tasks, Tid, Waiting, start_of};
 use super::threads::{Thread, Threads};
 use crate::profile::{
-    ENDED_THREADS, EntryId, LabelsId, Mapping, NOT_SAMPLED_YET, PROFILER, Profile, Recording,
+    ENDED_THREADS, EntryId, LabelsId, NOT_SAMPLED_YET, PROFILER, Profile, Recording,
     SIGNALS_BLOCKED, Stack, Tables,
 };
 use crate::scope;
-use crate::unwind::{self, End, Refreshed};
+use crate::unwind::End;
 
 /// Nanoseconds between lists of threads, at least; a list takes a hundredth of the time at most.
 const LIST: u64 = 100_000_000;
@@ -136,8 +136,7 @@ impl Sampler {
             options,
         };
         // The tables may be older than this profiler, the modules older than the tables.
-        unwind::refresh();
-        sampler.publish_mappings(false);
+        sampler.tables.follow_modules();
         sampler.list(clock::now());
         Ok(sampler)
     }
@@ -157,7 +156,7 @@ impl Sampler {
             self.collect(&mut |_, _, _| {});
             self.list(now);
         }
-        self.look_for_modules();
+        self.tables.follow_modules();
         self.visit(now);
         if self.options.tick == 0 {
             self.wait(Duration::from_millis(5));
@@ -180,19 +179,6 @@ impl Sampler {
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
         self.random
-    }
-
-    fn look_for_modules(&mut self) {
-        match unwind::refresh() {
-            Refreshed::Same => {}
-            Refreshed::Loaded => self.publish_mappings(false),
-            Refreshed::Unloaded => self.publish_mappings(true),
-        }
-    }
-
-    fn publish_mappings(&self, forget: bool) {
-        let mappings = unwind::modules().into_iter().map(Mapping::from);
-        self.tables.set_mappings(mappings.collect(), forget);
     }
 
     /// Looks which threads there are.
@@ -487,7 +473,7 @@ impl Sampler {
         self.collect(&mut |_, _, _| {});
         let now = clock::now();
         self.list(now);
-        self.look_for_modules();
+        self.tables.follow_modules();
         self.find_scopes();
         let mut stacks = Vec::with_capacity(self.threads.len());
         for index in 0..self.threads.len() {

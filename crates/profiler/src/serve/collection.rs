@@ -20,7 +20,7 @@ use crate::profiler::Profiler;
 use crate::sample::ThreadStack;
 #[cfg(feature = "symbols")]
 use crate::symbols::Resolver;
-use crate::unwind::{self, End, Refreshed};
+use crate::unwind::{self, End};
 
 /// What is written of threads as they are now.
 const THREADS: [ValueType; 1] = [ValueType { kind: "threads", unit: "count" }];
@@ -205,27 +205,14 @@ fn state(letter: char) -> &'static str {
 /// Tells the tables where addresses are from, if no sampler does.
 fn look_for_modules(tables: &Tables, pprof: &Pprof) {
     if pprof.sampling.is_off().is_some() {
-        let forget = unwind::refresh() == Refreshed::Unloaded;
-        tables.set_mappings(mappings(), forget);
+        tables.follow_modules();
     }
-}
-
-/// The modules of the process as profiles have them.
-fn mappings() -> Vec<Mapping> {
-    let mapping = |module: unwind::Module| Mapping {
-        start: module.start,
-        limit: module.end,
-        offset: module.offset,
-        build_id: module.build_id.iter().map(|byte| format!("{byte:02x}")).collect(),
-        file: module.path,
-    };
-    unwind::modules().into_iter().map(mapping).collect()
 }
 
 /// The names of addresses in this process, the outermost function at each.
 #[cfg(feature = "symbols")]
 pub(super) fn names_of(addresses: &[u64], give: &mut dyn FnMut(u64, &str)) {
-    let mappings = mappings();
+    let mappings: Vec<_> = unwind::modules().into_iter().map(Mapping::from).collect();
     let mut resolver = Resolver::of_process();
     resolver.prepare(addresses, &mappings);
     for &address in addresses {

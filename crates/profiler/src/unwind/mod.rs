@@ -38,6 +38,7 @@ pub use registers::Registers;
 use architecture::Native;
 use memory::{Copied, Memory, Own};
 use refresh::PUBLISHED;
+pub(crate) use refresh::{Sightings, sight};
 
 /// Where a walk ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

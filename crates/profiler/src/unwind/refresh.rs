@@ -25,6 +25,16 @@ pub enum Refreshed {
     Unloaded,
 }
 
+/// How often modules came and went as far as [`refresh`] has seen. Several look at the same time, and each has
+/// to learn of what another one found first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sightings {
+    /// Times that anything was different.
+    pub(crate) changes: u64,
+    /// Those of them where something was gone.
+    pub(crate) unloads: u64,
+}
+
 /// What is prepared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
@@ -63,6 +73,7 @@ struct State {
     prepared: Vec<Prepared>,
     retired: Vec<Retired>,
     version_bytes: usize,
+    sightings: Sightings,
 }
 
 impl State {
@@ -73,6 +84,7 @@ impl State {
             prepared: Vec::new(),
             retired: Vec::new(),
             version_bytes: 0,
+            sightings: Sightings::default(),
         }
     }
 
@@ -109,7 +121,12 @@ impl State {
             return Refreshed::Same;
         }
         self.publish();
-        if before.is_empty() { Refreshed::Loaded } else { Refreshed::Unloaded }
+        self.sightings.changes += 1;
+        if before.is_empty() {
+            return Refreshed::Loaded;
+        }
+        self.sightings.unloads += 1;
+        Refreshed::Unloaded
     }
 
     fn publish(&mut self) {
@@ -188,6 +205,14 @@ fn with_state<T>(f: impl FnOnce(&mut State) -> T) -> T {
 /// changed; otherwise *growth*, about 0.1 µs for each row of what is new. On normal threads only.
 pub fn refresh() -> Refreshed {
     with_state(State::refresh)
+}
+
+/// Refreshes, and says how often there was anything to see until now.
+pub(crate) fn sight() -> Sightings {
+    with_state(|state| {
+        state.refresh();
+        state.sightings
+    })
 }
 
 /// The modules as of the last [`refresh`], by address.
