@@ -5,7 +5,7 @@ CARGO ?= cargo
 ARGS ?=
 
 .PHONY: run test page format lint unit browser fuzz compare-prometheus compare-readers bench-broker \
-	bench-sdk bench-record bench-smoke clean
+	bench-sdk bench-record bench-encode bench-smoke clean
 
 # Sets everything up and starts the server on port 9090, watching itself and this machine.
 run: page
@@ -66,16 +66,17 @@ compare-readers:
 # The library beside its peers, each one command: bench/README.md says what is measured and how to read it.
 # A peer that can't be built is named and left out. Tiny, without the peers that are not Rust:
 # make bench-broker ARGS=--smoke
-bench-broker bench-sdk bench-record: bench-%:
+bench-broker bench-sdk bench-record bench-encode: bench-%:
 	$(if $(ARGS),,-./bench/peers/build $(peers-$*))
 	cd bench && $(CARGO) run --release --locked --no-default-features --features $* --bin bench-$* -- $(ARGS)
 peers-broker = go python
 peers-sdk = go java
 peers-record = go java python
+peers-encode = go
 
 # All of them in their tiny size, so that they do not rot.
 bench-smoke:
-	cd bench && $(CARGO) test --locked --no-default-features --features broker,readers,record,sdk
+	cd bench && $(CARGO) test --locked --no-default-features --features broker,encode,readers,record,sdk
 
 clean:
 	$(CARGO) clean

@@ -1,4 +1,4 @@
-//! What the three benches share: how an engine is run, asked and measured.
+//! What the benches share: how an engine is run, asked and measured.
 //!
 //! ```text
 //! clock       CPU and wall time of a piece of work; pinning a thread

@@ -1,11 +1,11 @@
 //! The benches in their tiny size: every engine of this workspace runs, its answers are checked, and the
 //! last lines have the keys that are read by programs.
-#![cfg(all(feature = "broker", feature = "record", feature = "sdk"))]
+#![cfg(all(feature = "broker", feature = "encode", feature = "record", feature = "sdk"))]
 
 use std::process::Command;
 
 /// The bench, and the keys of its last line.
-const BENCHES: [(&str, &str, &str); 3] = [
+const BENCHES: [(&str, &str, &str); 4] = [
     (
         "broker",
         env!("CARGO_BIN_EXE_bench-broker"),
@@ -16,6 +16,11 @@ const BENCHES: [(&str, &str, &str); 3] = [
         "sdk",
         env!("CARGO_BIN_EXE_bench-sdk"),
         "mode temporality bytes_per_op ns_per_point vs_otel_java vs_otel_rust vs_otel_go",
+    ),
+    (
+        "encode",
+        env!("CARGO_BIN_EXE_bench-encode"),
+        "record_ns_per_sample encode_ms again_allocations vs_libdd vs_pprof_rs vs_go",
     ),
     (
         "record",

@@ -22,13 +22,18 @@ var workloads = map[string]workload{
 	"sdk":      {sdkCases, runSDK},
 	"sdk-peak": {sdkCases, runSDKPeak},
 	"record":   {[]string{"otel_go", "client_golang"}, runRecord},
+	"encode":   {[]string{"profile"}, runEncode},
+	// Reads what others wrote.
+	"read-profile": {[]string{"profile"}, runReadProfile},
 }
 
 const usage = `usage: peer-go <workload> [--case NAME|all] [options]
   broker    [--queues 100000] [--scrapes 3] [--out FILE]        cases: registry, table
   sdk       [--instruments 10] [--sets 1000] [--ops 5]          cases: reusable-cumulative, reusable-delta,
   sdk-peak  [--instruments 50] [--sets 100000]                         immutable-cumulative, immutable-delta
-  record    [--operations 1000000] [--rounds 11]                cases: otel_go, client_golang`
+  record    [--operations 1000000] [--rounds 11]                cases: otel_go, client_golang
+  encode    [--stacks 4000] [--depth 500] [--functions 10000] [--files 1000] [--rounds 5]
+  read-profile --file FILE [--values 2]                         what a profile says`
 
 func main() {
 	if err := start(os.Args[1:]); err != nil {

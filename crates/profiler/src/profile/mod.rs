@@ -212,6 +212,11 @@ pub struct LabelsId {
     generation: u32,
 }
 
+impl LabelsId {
+    /// The set without labels.
+    pub const EMPTY: LabelsId = LabelsId { index: labels::EMPTY, generation: 0 };
+}
+
 /// An entry of a profile: a stack with labels. One that was dropped meanwhile is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntryId {

@@ -1,0 +1,214 @@
+//! What happens at the bounds, while a window is written, and when mappings change.
+
+use std::collections::BTreeMap;
+
+use profiler::profile::{
+    Label, LabelValue, LabelsId, Limits, Mapping, Profile, Stack, Symbol, Symbolize, Tables,
+    ValueType, Window, WriteOptions,
+};
+use profiler::unwind::End;
+use wire::pprof::Document;
+
+const COLUMNS: [ValueType; 2] = [
+    ValueType { kind: "alloc_space", unit: "bytes" },
+    ValueType { kind: "inuse_space", unit: "bytes" },
+];
+const NONE: [LabelsId; 2] = [LabelsId::EMPTY; 2];
+
+fn profile(limits: Limits) -> (Tables, Profile) {
+    let tables = Tables::new(limits);
+    let profile = Profile::new(&tables, &COLUMNS, 0, COLUMNS[0], 1);
+    (tables, profile)
+}
+
+fn stack(addresses: &[u64]) -> Stack<'_> {
+    Stack { addresses, end: End::Root }
+}
+
+/// The first value by outermost frame: its name, or its address.
+fn by_root(window: &mut Window) -> BTreeMap<String, i64> {
+    let mut found = BTreeMap::new();
+    window.for_each(WriteOptions::default(), |sample| {
+        let frame = sample.frames().last().expect("no stack is empty here");
+        let name = match frame.symbol.name {
+            "" => frame.address.to_string(),
+            name => name.to_owned(),
+        };
+        *found.entry(name).or_insert(0) += sample.values()[0];
+    });
+    found
+}
+
+#[test]
+fn idle_stacks_make_room_and_those_in_use_stay() {
+    let (tables, profile) = profile(Limits { stacks: 10, bytes: 1 << 20, labels: 10 });
+    let in_use = profile.lock().record(stack(&[7]), NONE[0], NONE[1], &[1, 1]);
+    for address in 100..200 {
+        profile.lock().record(stack(&[address]), NONE[0], NONE[1], &[1, 0]);
+    }
+    let statistics = tables.statistics();
+    assert!(statistics.stacks <= 10, "{statistics:?}");
+    assert_eq!((statistics.refused_stacks, statistics.dropped > 80), (0, true), "{statistics:?}");
+    assert!(statistics.locations <= 10, "locations go with their stacks: {statistics:?}");
+    assert!(profile.lock().add(in_use, &[0, -1]), "what is in use is not dropped");
+    for address in 200..240 {
+        profile.lock().record(stack(&[address]), NONE[0], NONE[1], &[1, 0]);
+    }
+    assert!(!profile.lock().add(in_use, &[0, 0]), "once it is free it goes, and its id tells");
+    let total = by_root(&mut profile.total());
+    assert_eq!(total.values().sum::<i64>(), 141);
+    assert!(total["[dropped]"] > 120, "{total:?}");
+}
+
+#[test]
+fn what_a_window_has_not_seen_is_not_dropped() {
+    let (tables, profile) = profile(Limits { stacks: 10, bytes: 1 << 20, labels: 10 });
+    let mut window = profile.window();
+    let thread = profile.lock().labels(&[Label { key: "t", value: LabelValue::Number(1) }]);
+    for address in 100..200 {
+        profile.lock().record(stack(&[address]), thread, NONE[1], &[1, 0]);
+    }
+    let statistics = tables.statistics();
+    assert_eq!((statistics.dropped, statistics.refused_stacks), (0, 93), "{statistics:?}");
+    let mut labelled = 0;
+    window.for_each(WriteOptions::default(), |sample| labelled += sample.labels().count());
+    assert_eq!(labelled, 8, "the overflow too says of which thread");
+    for address in 300..303 {
+        profile.lock().record(stack(&[address]), thread, NONE[1], &[1, 0]);
+    }
+    assert!(tables.statistics().dropped >= 3, "{:?}", tables.statistics());
+    assert_eq!(by_root(&mut window).len(), 3);
+}
+
+#[test]
+fn labels_are_bounded_and_tell_when_they_are_gone() {
+    let (tables, profile) = profile(Limits { stacks: 100, bytes: 1 << 20, labels: 4 });
+    let mut recording = profile.lock();
+    let number = |value| [Label { key: "t", value: LabelValue::Number(value) }];
+    let first = recording.labels(&number(0));
+    let used: Vec<_> = (1..4).map(|value| recording.labels(&number(value))).collect();
+    for &thread in &used {
+        recording.record(stack(&[1]), thread, NONE[1], &[1, 0]);
+    }
+    let new = recording.labels(&number(4));
+    assert!(recording.has_labels(new) && !recording.has_labels(first));
+    recording.record(stack(&[1]), new, first, &[1, 0]);
+    let overflow = recording.labels(&number(5));
+    recording.record(stack(&[1]), overflow, NONE[1], &[1, 0]);
+    drop(recording);
+    let statistics = tables.statistics();
+    assert_eq!(
+        (statistics.labels, statistics.refused_labels, statistics.stale_labels),
+        (4, 1, 1),
+        "{statistics:?}"
+    );
+    let mut labels = Vec::new();
+    profile.total().for_each(WriteOptions::default(), |sample| {
+        labels.extend(sample.labels().map(|label| format!("{}={:?}", label.key, label.value)));
+    });
+    let expected = ["t=Number(1)", "t=Number(2)", "t=Number(3)", "t=Number(4)"];
+    assert_eq!(labels[..4], expected);
+    assert_eq!(labels[4..], ["labels=Text(\"[overflow]\")"]);
+}
+
+/// Bytes are bounded by dropping as well, and what is counted follows what is there.
+#[test]
+fn bytes_stay_below_their_bound() {
+    let limits = Limits { stacks: 1 << 20, bytes: 200_000, labels: 10 };
+    let (tables, profile) = profile(limits);
+    for seed in 0..2_000u64 {
+        let addresses: Vec<u64> = (0..100).map(|depth| seed * 100 + depth).collect();
+        profile.lock().record(stack(&addresses), NONE[0], NONE[1], &[1, 0]);
+        let bytes = tables.statistics().bytes;
+        assert!(bytes < 220_000, "{bytes} after {seed}");
+    }
+    assert_eq!(tables.statistics().refused_stacks, 0);
+}
+
+struct Numbers;
+
+impl Symbolize for Numbers {
+    fn symbolize(
+        &mut self,
+        address: u64,
+        mapping: Option<&Mapping>,
+        found: &mut dyn FnMut(Symbol<'_>),
+    ) {
+        let name = format!("{}+{address}", mapping.map_or("none", |mapping| &mapping.file));
+        found(Symbol { name: &name, ..Symbol::default() });
+    }
+}
+
+/// Names of the frames of all samples, and the files of all mappings.
+fn names(window: &mut Window) -> (Vec<String>, Vec<String>) {
+    let options = WriteOptions { symbolizer: Some(&mut Numbers), ..WriteOptions::default() };
+    let bytes = window.write(options, Vec::new(), |mut all, chunk| {
+        all.extend_from_slice(chunk);
+        all
+    });
+    let document = Document::read(&bytes).unwrap();
+    let frames = document.samples().flat_map(|sample| document.frames(sample.locations));
+    let function = |frame: wire::pprof::Frame<'_, '_>| frame.function.expect("all are named").name;
+    let names = frames.map(|frame| document.text(function(frame)).into_owned()).collect();
+    let files = document.mappings().iter();
+    (names, files.map(|mapping| document.text(mapping.filename).into_owned()).collect())
+}
+
+#[test]
+fn mappings_come_and_go() {
+    let (tables, profile) = profile(Limits { stacks: 100, bytes: 1 << 20, labels: 10 });
+    let mapping = |file: &str, start| Mapping {
+        start,
+        limit: start + 100,
+        offset: 0,
+        file: file.to_owned(),
+        build_id: String::new(),
+    };
+    let main = mapping("main", 1000);
+    tables.set_mappings(vec![main.clone()], false);
+    let mut window = profile.window();
+    let record = || profile.lock().record(stack(&[2001, 1001]), NONE[0], NONE[1], &[1, 0]);
+    record();
+    // A library whose code was sampled before it was known.
+    tables.set_mappings(vec![main.clone(), mapping("old", 2000)], false);
+    let both = |library: &str| vec![format!("{library}+2001"), "main+1001".to_owned()];
+    assert_eq!(names(&mut window).0, both("old"));
+    // Another one in its place.
+    tables.set_mappings(vec![main, mapping("new", 2000)], true);
+    record();
+    let (found, files) = names(&mut window);
+    assert_eq!(found, both("new"), "what was known is not matched");
+    assert_eq!(files, ["main", "new"]);
+    let (found, files) = names(&mut profile.total());
+    assert_eq!(found, [both("old"), both("new")].concat(), "what is older keeps its meaning");
+    assert_eq!(files, ["main", "old", "new"]);
+}
+
+/// A stack that is more than a chunk, and samples and strings around the chunks' borders.
+#[test]
+fn chunks_are_bounded_and_written_without_the_lock() {
+    let (tables, profile) = profile(Limits { stacks: 10_000, bytes: 1 << 30, labels: 10 });
+    let mut window = profile.window();
+    let deep: Vec<u64> = (0..100_000).collect();
+    for depth in [100_000, 1, 500, 30_000, 29_000].into_iter().chain(0..2_000) {
+        profile.lock().record(stack(&deep[..depth]), NONE[0], NONE[1], &[1, 0]);
+    }
+    let options = WriteOptions { symbolizer: Some(&mut Numbers), ..WriteOptions::default() };
+    let mut chunks = 0;
+    let bytes = window.write(options, Vec::new(), |mut all, chunk| {
+        assert!(!chunk.is_empty() && chunk.len() <= 64 * 1024, "{}", chunk.len());
+        chunks += 1;
+        // Would wait for ever if the lock were held. It is of the next window.
+        profile.lock().record(stack(&[1 << 40]), NONE[0], NONE[1], &[1, 0]);
+        all.extend_from_slice(chunk);
+        all
+    });
+    let document = Document::read(&bytes).unwrap();
+    let total = |document: &Document<'_>| -> i64 {
+        document.samples().map(|sample| sample.values.clone().next().unwrap()).sum()
+    };
+    assert_eq!(total(&document), 2_005);
+    assert!(chunks > 100, "{chunks}");
+    assert_eq!(by_root(&mut window), BTreeMap::from([((1u64 << 40).to_string(), chunks)]));
+    assert_eq!(tables.statistics().refused_stacks, 0);
+}
