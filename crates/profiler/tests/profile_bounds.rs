@@ -69,10 +69,10 @@ fn what_a_window_has_not_seen_is_not_dropped() {
         profile.lock().record(stack(&[address]), thread, NONE[1], &[1, 0]);
     }
     let statistics = tables.statistics();
-    assert_eq!((statistics.dropped, statistics.refused_stacks), (0, 93), "{statistics:?}");
+    assert_eq!((statistics.dropped, statistics.refused_stacks), (0, 92), "{statistics:?}");
     let mut labelled = 0;
     window.for_each(WriteOptions::default(), |sample| labelled += sample.labels().count());
-    assert_eq!(labelled, 8, "the overflow too says of which thread");
+    assert_eq!(labelled, 9, "the overflow too says of which thread");
     for address in 300..303 {
         profile.lock().record(stack(&[address]), thread, NONE[1], &[1, 0]);
     }
@@ -116,7 +116,7 @@ fn labels_are_bounded_and_tell_when_they_are_gone() {
 fn bytes_stay_below_their_bound() {
     let limits = Limits { stacks: 1 << 20, bytes: 200_000, labels: 10 };
     let (tables, profile) = profile(limits);
-    for seed in 0..2_000u64 {
+    for seed in 0..1_000u64 {
         let addresses: Vec<u64> = (0..100).map(|depth| seed * 100 + depth).collect();
         profile.lock().record(stack(&addresses), NONE[0], NONE[1], &[1, 0]);
         let bytes = tables.statistics().bytes;
@@ -189,8 +189,8 @@ fn mappings_come_and_go() {
 fn chunks_are_bounded_and_written_without_the_lock() {
     let (tables, profile) = profile(Limits { stacks: 10_000, bytes: 1 << 30, labels: 10 });
     let mut window = profile.window();
-    let deep: Vec<u64> = (0..100_000).collect();
-    for depth in [100_000, 1, 500, 30_000, 29_000].into_iter().chain(0..2_000) {
+    let deep: Vec<u64> = (0..40_000).collect();
+    for depth in [40_000, 1, 500, 15_000, 14_500].into_iter().chain(0..700) {
         profile.lock().record(stack(&deep[..depth]), NONE[0], NONE[1], &[1, 0]);
     }
     let options = WriteOptions { symbolizer: Some(&mut Numbers), ..WriteOptions::default() };
@@ -207,8 +207,8 @@ fn chunks_are_bounded_and_written_without_the_lock() {
     let total = |document: &Document<'_>| -> i64 {
         document.samples().map(|sample| sample.values.clone().next().unwrap()).sum()
     };
-    assert_eq!(total(&document), 2_005);
-    assert!(chunks > 100, "{chunks}");
+    assert_eq!(total(&document), 705);
+    assert!(chunks > 15, "{chunks}");
     assert_eq!(by_root(&mut window), BTreeMap::from([((1u64 << 40).to_string(), chunks)]));
     assert_eq!(tables.statistics().refused_stacks, 0);
 }
