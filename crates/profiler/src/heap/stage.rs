@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 
+use pin_project_lite::pin_project;
+
 use super::threads::{Counts, counts_by_stage, with_local};
 
 /// Names that a program may give.
@@ -60,24 +62,27 @@ impl Drop for StageGuard {
 /// Counts what `future` allocates and frees while it is polled for `name`, on whichever thread that is.
 /// What it leaves in memory when it is dropped unfinished is freed in the stage of who drops it.
 pub fn in_stage<F: Future>(name: &'static str, future: F) -> InStage<F> {
-    InStage { name, future: Box::pin(future) }
+    InStage { name, future }
 }
 
-/// See [`in_stage`].
-#[derive(Debug)]
-#[must_use = "futures do nothing unless they are awaited"]
-pub struct InStage<F> {
-    name: &'static str,
-    // Boxed, so that polling it takes no unsafe code: one allocation for each future.
-    future: Pin<Box<F>>,
+pin_project! {
+    /// See [`in_stage`].
+    #[derive(Debug)]
+    #[must_use = "futures do nothing unless they are awaited"]
+    pub struct InStage<F> {
+        name: &'static str,
+        #[pin]
+        future: F,
+    }
 }
 
 impl<F: Future> Future for InStage<F> {
     type Output = F::Output;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        let _stage = stage(self.name);
-        self.future.as_mut().poll(context)
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        let _stage = stage(this.name);
+        this.future.poll(context)
     }
 }
 
