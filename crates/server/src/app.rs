@@ -5,9 +5,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
+use profiler::serve::Pprof;
 use promql::Engine;
 use store::Db;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::api::{ApiError, ErrorKind};
 use crate::cli::ServeOptions;
@@ -20,6 +21,7 @@ pub(crate) struct App {
     pub(crate) options: ServeOptions,
     pub(crate) engine: ArcSwap<Engine>,
     pub(crate) metrics: Metrics,
+    pub(crate) pprof: Pprof,
     /// The configuration that runs.
     pub(crate) running: ArcSwap<Running>,
     /// Milliseconds since the epoch.
@@ -28,6 +30,7 @@ pub(crate) struct App {
     db: OnceLock<Arc<Db>>,
     scraper: OnceLock<Arc<scrape::Manager>>,
     life: AtomicU8,
+    stopping: Notify,
 }
 
 /// The configuration that runs, and how the last reload went.
@@ -63,6 +66,7 @@ impl App {
         options: ServeOptions,
         engine: Engine,
         metrics: Metrics,
+        pprof: Pprof,
         running: Running,
         commands: mpsc::Sender<Command>,
     ) -> Self {
@@ -70,12 +74,14 @@ impl App {
             options,
             engine: ArcSwap::from_pointee(engine),
             metrics,
+            pprof,
             running: ArcSwap::from_pointee(running),
             started_ms: now_ms(),
             commands,
             db: OnceLock::new(),
             scraper: OnceLock::new(),
             life: AtomicU8::new(Life::Starting as u8),
+            stopping: Notify::new(),
         }
     }
 
@@ -88,6 +94,9 @@ impl App {
 
     pub(crate) fn set_life(&self, life: Life) {
         self.life.store(life as u8, Ordering::Release);
+        if life == Life::Stopping {
+            self.stopping.notify_waiters();
+        }
     }
 
     pub(crate) fn life(&self) -> Life {
@@ -95,6 +104,14 @@ impl App {
             0 => Life::Starting,
             1 => Life::Ready,
             _ => Life::Stopping,
+        }
+    }
+
+    /// Waits until the server is on its way down.
+    pub(crate) async fn stopping(&self) {
+        let stopping = self.stopping.notified();
+        if self.life() != Life::Stopping {
+            stopping.await;
         }
     }
 

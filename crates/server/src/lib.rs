@@ -10,6 +10,7 @@ pub mod http_client;
 mod log;
 pub mod machine;
 mod metrics;
+mod profiling;
 pub mod relabel;
 pub mod scrape;
 pub mod secret;

@@ -4,8 +4,10 @@ use std::process::ExitCode;
 
 use server::cli::{self, Command};
 
+/// jemalloc, counted by stage and sampled for the heap's profile.
 #[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+static ALLOCATOR: profiler::heap::Allocator<tikv_jemallocator::Jemalloc> =
+    profiler::heap::Allocator::new(tikv_jemallocator::Jemalloc);
 
 #[expect(
     clippy::print_stdout,

@@ -28,7 +28,7 @@ use crate::cli::ServeOptions;
 use crate::config::{self, Loaded};
 use crate::metrics::Metrics;
 use crate::web::{self, Web};
-use crate::{log, scrape};
+use crate::{log, profiling, scrape};
 
 /// From one round of the store's regular work to the next.
 const MAINTENANCE: Duration = Duration::from_secs(5);
@@ -153,9 +153,10 @@ fn app(
     let metrics = Metrics::new(options.query_concurrency).map_err(|error| internal(&error))?;
     let now = now_ms();
     metrics.reloaded(true, now);
+    let pprof = profiling::start(&options, metrics.registry());
     let running =
         Running { loaded: Arc::new(loaded), last_reload_worked: true, last_success_ms: now };
-    Ok(App::new(options, engine, metrics, running, commands))
+    Ok(App::new(options, engine, metrics, pprof, running, commands))
 }
 
 fn engine(options: &ServeOptions, loaded: &Loaded) -> Result<Engine, String> {
@@ -438,6 +439,7 @@ fn fingerprint(files: &[PathBuf]) -> Fingerprint {
 
 /// One round of the store's regular work.
 fn maintain(app: &App, db: &Db) {
+    let _stage = profiler::stage("upkeep");
     match db.maintain(now_ms()) {
         Ok(done) => {
             if done.blocks_cut + done.blocks_deleted > 0 {

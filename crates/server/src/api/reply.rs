@@ -241,8 +241,9 @@ pub(crate) async fn run_or(
     job: impl FnOnce() -> Result<Answer, ApiError> + Send + 'static,
 ) -> Response<Body> {
     let (sender, receiver) = oneshot::channel();
-    tokio::task::spawn_blocking(move || match job() {
+    tokio::task::spawn_blocking(move || match in_stage(job) {
         Ok(answer) => {
+            let _stage = profiler::stage("answer");
             let mut out = Out::new(sender, answer.content_type, accepts_gzip);
             (answer.write)(&mut out);
             out.finish();
@@ -252,6 +253,11 @@ pub(crate) async fn run_or(
         }
     });
     receiver.await.unwrap_or_else(|_| panicked())
+}
+
+fn in_stage<T>(job: impl FnOnce() -> T) -> T {
+    let _stage = profiler::stage("query");
+    job()
 }
 
 /// The answer when a job panicked; the panic itself is in the log.

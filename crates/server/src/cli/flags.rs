@@ -257,6 +257,21 @@ pub(crate) static FLAGS: &[Flag] = &[
     flag("query.max-concurrency", Value, "20", Works, "How many queries run at once; others wait."),
     flag("query.max-samples", Value, "50000000", Works, "How many samples a query may hold."),
     flag(
+        "profile.budget",
+        Value,
+        "0.02",
+        Works,
+        "The share of one processor that the server's own profiler may take, see /debug/pprof/; 0 turns it \
+         off.",
+    ),
+    flag(
+        "profile.heap-sample-bytes",
+        Value,
+        "524288",
+        Works,
+        "Allocated bytes from one sample of the server's own heap to the next, on average; 0 turns it off.",
+    ),
+    flag(
         "enable-feature",
         Values,
         "",

@@ -306,6 +306,9 @@ mod tests {
             ("--query.max-concurrency=9000000000", "--query.max-concurrency is from 1 to"),
             ("--web.max-connections=0", "--web.max-connections is from 1 to"),
             ("--storage.tsdb.min-block-duration=999ms", "from 1s to 31d"),
+            ("--profile.budget=2%", "--profile.budget is a share of one processor"),
+            ("--profile.budget=1.5", "from 0 to 1, not \"1.5\""),
+            ("--profile.heap-sample-bytes=1k", "--profile.heap-sample-bytes wants a whole number"),
             ("--storage.tsdb.min-block-duration=32d", "from 1s to 31d"),
         ] {
             let mistake = run(line).expect_err(line);

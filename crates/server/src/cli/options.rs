@@ -60,6 +60,10 @@ pub struct ServeOptions {
     pub query_concurrency: usize,
     /// Samples that a query may hold.
     pub query_max_samples: u64,
+    /// The share of one processor that the server's own profiler may take; 0: none runs.
+    pub profile_budget: f64,
+    /// Bytes from one sample of the heap to the next, on average; 0: it is not sampled.
+    pub profile_heap_bytes: u64,
     /// Features that are on.
     pub features: Vec<&'static str>,
     /// The least that is logged.
@@ -151,6 +155,8 @@ pub(super) fn build(given: &Given) -> Result<ServeOptions, Mistake> {
         query_timeout: values.duration("query.timeout")?,
         query_concurrency: values.at_most("query.max-concurrency", MAX_AT_ONCE)?,
         query_max_samples: values.number("query.max-samples")?,
+        profile_budget: profile_budget(&values)?,
+        profile_heap_bytes: values.number("profile.heap-sample-bytes")?,
         features,
         log_level: log_level(values.text("log.level"))?,
         log_format: log_format(values.text("log.format"))?,
@@ -284,6 +290,16 @@ fn block_duration(values: &Values<'_>) -> Result<Duration, Mistake> {
         )));
     }
     Ok(length)
+}
+
+fn profile_budget(values: &Values<'_>) -> Result<f64, Mistake> {
+    let text = values.text("profile.budget");
+    match text.parse::<f64>() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err(Mistake::new(format!(
+            "--profile.budget is a share of one processor such as 0.02, from 0 to 1, not {text:?}"
+        ))),
+    }
 }
 
 fn external_url(values: &Values<'_>, address: &str) -> Result<Url, Mistake> {

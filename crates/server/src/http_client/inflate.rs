@@ -79,6 +79,7 @@ pub(super) fn inflate(
     encoding: Encoding,
     limit: Option<u64>,
 ) -> Result<(), Error> {
+    let _stage = profiler::stage("inflate");
     let bound = bound(body.len(), limit);
     let result = match encoding {
         Encoding::Identity => unreachable!("there is nothing to inflate"),

@@ -212,6 +212,7 @@ impl Ingester {
         series: &mut TargetSeries,
         body: Body<'_>,
     ) -> Result<Counts, (Fault, Counts)> {
+        let _stage = profiler::stage("parse");
         self.rollback();
         series.known.generation += 1;
         let lines_before = series.known.lines.len();
@@ -278,6 +279,7 @@ impl Ingester {
         now_ms: i64,
         report: &Report,
     ) -> Result<(), store::Error> {
+        let _stage = profiler::stage("append");
         let values = report.values();
         for (index, name) in REPORTS.iter().enumerate() {
             let Some(value) = values[index] else { continue };
@@ -306,6 +308,7 @@ impl Ingester {
         series: &mut TargetSeries,
         counts: &mut Counts,
     ) -> Result<bool, store::Error> {
+        let _stage = profiler::stage("append");
         let committed = match self.appender.commit() {
             Ok(committed) => committed,
             Err(error) => {
@@ -439,6 +442,7 @@ impl<'a> Pass<'a, '_> {
 
     /// Gives the new series their ids, in the order of the body.
     fn settle(&mut self, ingester: &mut Ingester) -> Result<(), FaultKind> {
+        let _stage = profiler::stage("append");
         for pending in std::mem::take(&mut self.pending) {
             let id = ingester.appender.series(&pending.labels).map_err(FaultKind::Store)?;
             let line = &mut self.series.known.lines[pending.place as usize];
@@ -531,11 +535,13 @@ impl<'a> Pass<'a, '_> {
             1 + memchr::memchr_iter(b'\n', before).count() as u64
         };
         self.counts.scraped += 1;
+        let relabelling = profiler::stage("relabel");
         let resolved = resolve(sample, self.body.labels, self.body.config, &mut ingester.scratch)
             .map_err(|refused| match refused {
             Refused::Invalid(reason) => FaultKind::Invalid(reason, line_number()),
             Refused::Limit(reason) => FaultKind::LabelLimit(reason, line_number()),
         })?;
+        drop(relabelling);
         let labels = match resolved {
             Resolved::Keep(labels) => labels,
             Resolved::Drop => {

@@ -4,6 +4,7 @@
 //! that only a running scrape needs is borrowed from all tasks together. Ingesting is synchronous and
 //! happens on the thread on which the last bytes came.
 
+use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -171,7 +172,15 @@ impl Task {
         self.adopt_settings();
         let fetched = match self.pool.forced_error.load_full() {
             Some(reason) => Err(Failure::Forced(reason)),
-            None => self.fetch().await,
+            None => {
+                let mut fetch = std::pin::pin!(self.fetch());
+                // The stage is that of whichever thread polls, and for as long as it does.
+                poll_fn(|context| {
+                    let _stage = profiler::stage("fetch");
+                    fetch.as_mut().poll(context)
+                })
+                .await
+            }
         };
         let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let fetched_at = Instant::now();

@@ -3,12 +3,14 @@
 //! ```text
 //! listen   sockets, connections and their bounds
 //! page     the page, which is built into the binary
+//! pprof    the server's own profiles
 //! body     bodies of answers
 //! ```
 
 mod body;
 mod listen;
 mod page;
+mod pprof;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -67,12 +69,14 @@ impl Web {
             _ if full == "/" => return (redirect(&format!("{prefix}/")), "/"),
             _ => return (not_found(), "/*path"),
         };
+        let is_head = head.method == Method::HEAD;
         // A HEAD is a GET whose body stays here.
         let method = if head.method == Method::HEAD { Method::GET } else { head.method };
         let is_form = head.headers.get(header::CONTENT_TYPE).is_some_and(|value| {
             value.to_str().is_ok_and(|value| value.starts_with("application/x-www-form-urlencoded"))
         });
-        let body = match is_form && method != Method::GET {
+        let is_profile = path == "/debug/pprof" || path.starts_with("/debug/pprof/");
+        let body = match (is_form || is_profile) && method != Method::GET {
             false => Bytes::new(),
             true => match self.form(incoming).await {
                 Ok(body) => body,
@@ -84,6 +88,9 @@ impl Web {
         if let Some(rest) = path.strip_prefix("/api/v1").filter(|rest| rest.starts_with('/')) {
             call.path = rest;
             return self.api.answer(call).await;
+        }
+        if is_profile {
+            return (self.profile(&call, is_head).await, "/debug/*subpath");
         }
         match (path, &method) {
             ("/federate", &Method::GET) => {

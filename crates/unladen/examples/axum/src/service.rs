@@ -4,10 +4,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::extract::{MatchedPath, Path, Request, State};
+use axum::http::request::Parts;
 use axum::middleware::{self, Next};
 use axum::response::Response;
-use axum::routing::get;
+use axum::routing::{any, get};
+use profiler::serve::Pprof;
 use unladen::endpoint::Endpoint;
 use unladen::{Counter, Family, Gauge, Histogram, Registry, Spec};
 
@@ -71,15 +74,19 @@ async fn queue(Path(name): Path<String>) -> String {
     format!("{name} has no messages\n")
 }
 
-/// The service, measured in `registry` and with its metrics.
-pub(crate) fn router(registry: &Registry) -> Result<Router, unladen::Error> {
+/// The service, measured in `registry`, with its metrics and profiles.
+pub(crate) fn router(registry: &Registry, pprof: Pprof) -> Result<Router, unladen::Error> {
     let requests = Arc::new(Requests::new(registry)?);
     let endpoint = Endpoint::new(registry.clone());
     // Returns at once: a thread of the endpoint's renders, and the response streams.
     let metrics = get(async move |request: Request| endpoint.respond(&request));
+    // So does this, when what is asked for has been collected; a client that goes away ends that.
+    let profiles = any(async move |head: Parts, body: Bytes| pprof.respond(&head, &body));
     Ok(Router::new()
         .route("/queues/{name}", get(queue))
         .route("/metrics", metrics)
+        .route("/debug/pprof/", profiles.clone())
+        .route("/debug/pprof/{page}", profiles)
         .layer(middleware::from_fn_with_state(requests, measure)))
 }
 
@@ -90,6 +97,23 @@ mod tests {
     use tower_service::Service;
 
     use super::*;
+
+    #[tokio::test]
+    async fn profiles_are_where_tools_look_for_them() {
+        let pprof = Pprof::new(profiler::Profiler::start().unwrap());
+        let mut service = router(&Registry::new(), pprof).unwrap();
+        for (method, path, status, contains) in [
+            ("GET", "/debug/pprof/", 200, "<a href=\"wall\">"),
+            ("GET", "/debug/pprof/wall?seconds=0.2&debug=1", 200, "wall profile: total "),
+            ("POST", "/debug/pprof/symbol", 200, "num_symbols: 1"),
+            ("GET", "/debug/pprof/profile?seconds=x", 400, "must be a positive number"),
+            ("GET", "/debug/pprof/heap", 404, "the profile heap is off"),
+        ] {
+            let (found, body) = ask(&mut service, method, path).await;
+            assert_eq!(found, status, "{path}: {body}");
+            assert!(body.contains(contains), "{path}: {body}");
+        }
+    }
 
     async fn ask(service: &mut Router, method: &str, path: &str) -> (u16, String) {
         let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
@@ -102,7 +126,7 @@ mod tests {
     #[tokio::test]
     async fn requests_are_measured_by_route() {
         let registry = Registry::new();
-        let mut service = router(&registry).unwrap();
+        let mut service = router(&registry, Pprof::without_sampling()).unwrap();
         assert_eq!(ask(&mut service, "GET", "/queues/a").await.0, 200);
         assert_eq!(ask(&mut service, "GET", "/queues/b").await.0, 200);
         assert_eq!(ask(&mut service, "BREW", "/queues/b").await.0, 405);
