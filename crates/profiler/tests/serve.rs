@@ -21,6 +21,25 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A profiler that runs until the end of a test, whoever has a clone of it then.
+struct Running(Profiler);
+
+impl Running {
+    fn start() -> Self {
+        Running(Profiler::start().unwrap())
+    }
+
+    fn pprof(&self) -> Pprof {
+        Pprof::new(self.0.clone())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
 /// A thread that is busy in a function of a known name until it is dropped.
 struct Busy(std::sync::Arc<AtomicBool>, Option<std::thread::JoinHandle<()>>);
 
@@ -114,8 +133,8 @@ fn functions(profile: &[u8]) -> Vec<String> {
 #[test]
 fn every_page_answers_as_gos_do() {
     let _alone = alone();
-    let pprof = Pprof::new(Profiler::start().unwrap());
-    let listener = listen(&pprof);
+    let running = Running::start();
+    let listener = listen(&running.pprof());
     let address = listener.local_address();
     let text = "text/plain; charset=utf-8";
     let binary = "application/octet-stream";
@@ -158,8 +177,8 @@ fn every_page_answers_as_gos_do() {
 fn requests_share_one_sampler_and_see_the_same() {
     let _alone = alone();
     let _busy = Busy::start();
-    let pprof = Pprof::new(Profiler::start().unwrap());
-    let listener = listen(&pprof);
+    let running = Running::start();
+    let listener = listen(&running.pprof());
     let address = listener.local_address();
     let begun = Instant::now();
     let pages = ["profile?seconds=1", "wall?seconds=1", "profile?seconds=1&symbolize=false"];
@@ -176,8 +195,7 @@ fn requests_share_one_sampler_and_see_the_same() {
         let default = document.sample_types()[document.default_column()];
         let expected = if page.starts_with("wall") { "wall" } else { "cpu" };
         assert_eq!(document.text(default.kind), expected, "{page}");
-        let total: i64 =
-            document.samples().filter_map(|mut sample| sample.values.nth(2)).sum();
+        let total: i64 = document.samples().filter_map(|mut sample| sample.values.nth(2)).sum();
         // On a machine that others use as well; all of it belongs to the busy thread.
         assert!(total > 50_000_000, "{page}: {total}");
         let is_there = functions(&profile).iter().any(|name| name.contains("burns_a_processor"));
@@ -234,7 +252,8 @@ fn an_answer_can_be_had_without_any_server() {
     let request = Request { path: "wall", ..Request::default() };
     let answer = pprof.answer(&request);
     assert_eq!(answer.status(), 404, "with a budget of 0 there are no samples");
-    let pprof = Pprof::new(Profiler::start().unwrap()).gzip_level(0);
+    let running = Running::start();
+    let pprof = running.pprof().gzip_level(0);
     let answer = pprof.answer(&Request { query: Some("seconds=0.05"), ..request });
     let left = answer.ready_at().unwrap().saturating_duration_since(Instant::now());
     assert!(left <= Duration::from_millis(50));
@@ -260,8 +279,8 @@ fn gos_tool_reads_every_page() {
         return;
     }
     let _busy = Busy::start();
-    let pprof = Pprof::new(Profiler::start().unwrap());
-    let listener = listen(&pprof);
+    let running = Running::start();
+    let listener = listen(&running.pprof());
     let address = listener.local_address();
     let cache = tempfile::tempdir().unwrap();
     for (page, contains) in [

@@ -12,6 +12,7 @@ use super::query::{DEFAULT_COLLECTION, Debug, Kind, Parameters};
 use super::sampling::Lease;
 use super::{Place, Pprof, text};
 use crate::Error;
+use crate::events::Events;
 use crate::profile::{
     Label, LabelValue, LabelsId, Mapping, NOT_SAMPLED_YET, Profile, SIGNALS_BLOCKED, Stack,
     Symbolize, Tables, ValueType, Window, WriteOptions,
@@ -58,7 +59,7 @@ impl Collection {
         place: Place,
     ) -> Result<Self, Error> {
         let needs_sampler = match kind {
-            Kind::Cpu => pprof.cpu.is_none(),
+            Kind::Cpu => pprof.events.is_none(),
             Kind::Wall | Kind::Threads => true,
             Kind::Heap | Kind::Allocs => false,
         };
@@ -69,16 +70,18 @@ impl Collection {
             Kind::Threads => None,
         };
         let profile = match kind {
-            Kind::Cpu if pprof.cpu.is_some() => pprof.cpu.as_ref(),
-            Kind::Cpu | Kind::Wall => lease.as_ref().map(|lease| lease.profiler.wall()),
+            Kind::Cpu | Kind::Wall => match (&lease, &pprof.events) {
+                (Some(lease), _) => Some(lease.profiler.wall()),
+                (None, events) => events.as_ref().map(Events::cpu),
+            },
             Kind::Heap | Kind::Allocs => pprof.heap.as_ref(),
             Kind::Threads => None,
         };
-        if let Some(lease) = &lease
-            && kind != Kind::Threads
-        {
-            // What was before belongs to others.
-            lease.profiler.settle();
+        // What was before belongs to others.
+        match (&lease, &pprof.events) {
+            (Some(lease), _) if kind != Kind::Threads => lease.profiler.settle(),
+            (None, Some(events)) if kind == Kind::Cpu => events.settle(),
+            _ => {}
         }
         let source = match (profile, length) {
             (Some(profile), Some(_)) => Source::Window(profile.window(), profile.tables()),
@@ -137,14 +140,13 @@ impl Collection {
         let profiler = self.lease.as_ref().map(|lease| &lease.profiler);
         match &mut self.source {
             Source::Window(window, tables) => {
-                match profiler {
-                    Some(profiler) => profiler.settle(),
-                    // Otherwise the sampler does.
-                    None => look_for_modules(tables, &self.pprof),
+                match (profiler, &self.pprof.events) {
+                    (Some(profiler), _) => profiler.settle(),
+                    (None, Some(events)) if self.kind == Kind::Cpu => events.settle(),
+                    (None, _) => tables.follow_modules(),
                 }
-                let is_events = self.kind == Kind::Cpu && self.pprof.cpu.is_some();
                 let (default, keep): (_, fn(&[i64]) -> bool) = match self.kind {
-                    Kind::Cpu if is_events => (None, |_| true),
+                    Kind::Cpu if profiler.is_none() => (None, |_| true),
                     Kind::Cpu => (Some(2), |values| values[2] > 0),
                     Kind::Wall => (Some(1), |_| true),
                     Kind::Allocs => (Some(1), |_| true),
@@ -199,13 +201,6 @@ fn state(letter: char) -> &'static str {
         'T' | 't' => "stopped",
         'Z' | 'X' => "ended",
         _ => "unknown",
-    }
-}
-
-/// Tells the tables where addresses are from, if no sampler does.
-fn look_for_modules(tables: &Tables, pprof: &Pprof) {
-    if pprof.sampling.is_off().is_some() {
-        tables.follow_modules();
     }
 }
 

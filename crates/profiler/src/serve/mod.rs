@@ -62,6 +62,7 @@ use index::Index;
 use query::{Kind, Page, Parameters};
 use sampling::Sampling;
 
+use crate::events::Events;
 use crate::profile::Profile;
 use crate::profiler::{Builder, Profiler};
 
@@ -73,7 +74,7 @@ const MOST: usize = 16;
 pub struct Pprof {
     sampling: Sampling,
     heap: Option<Profile>,
-    cpu: Option<Profile>,
+    events: Option<Events>,
     gzip_level: u32,
     most: usize,
     shared: Arc<Shared>,
@@ -139,7 +140,14 @@ impl Pprof {
     }
 
     fn of(sampling: Sampling) -> Self {
-        Pprof { sampling, heap: None, cpu: None, gzip_level: 1, most: MOST, shared: Arc::default() }
+        Pprof {
+            sampling,
+            heap: None,
+            events: None,
+            gzip_level: 1,
+            most: MOST,
+            shared: Arc::default(),
+        }
     }
 
     /// Serves the profile of [`heap::start`](crate::heap::start) as `heap` and `allocs`.
@@ -149,10 +157,10 @@ impl Pprof {
         self
     }
 
-    /// Serves the profile of the [kernel's events](crate::events) as `profile`, instead of the sampler's.
+    /// Serves the CPU time of the [kernel's events](crate::events) as `profile`, instead of the sampler's.
     #[must_use]
-    pub fn cpu(mut self, profile: Profile) -> Self {
-        self.cpu = Some(profile);
+    pub fn events(mut self, events: Events) -> Self {
+        self.events = Some(events);
         self
     }
 
@@ -239,7 +247,7 @@ impl Pprof {
                 Some("the program does not sample its heap")
             }
             Kind::Heap | Kind::Allocs => None,
-            Kind::Cpu if self.cpu.is_some() => None,
+            Kind::Cpu if self.events.is_some() => None,
             Kind::Cpu | Kind::Wall | Kind::Threads => self.sampling.is_off(),
         }
     }

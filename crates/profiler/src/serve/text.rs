@@ -20,6 +20,9 @@ const MOST_NAMES: usize = 12;
 const TIMES: &[(&str, &str)] =
     &[("samples", "count"), ("wall", "nanoseconds"), ("cpu", "nanoseconds")];
 
+/// Those of the kernel's events.
+const CPU_TIMES: &[(&str, &str)] = &[("samples", "count"), ("cpu", "nanoseconds")];
+
 /// Writes a profile as text: `give` takes it in chunks, until that wants no more.
 pub(super) fn write(profile: &[u8], kind: Kind, debug: Debug, give: &mut dyn FnMut(&[u8]) -> bool) {
     let document = match Document::read(profile) {
@@ -69,7 +72,8 @@ fn grouped(
     give: &mut dyn FnMut(&[u8]) -> bool,
 ) {
     let figures = match kind {
-        Kind::Cpu | Kind::Wall => Figures::Count(&TIMES[..document.sample_types().len().min(3)]),
+        Kind::Cpu | Kind::Wall if document.sample_types().len() == 2 => Figures::Count(CPU_TIMES),
+        Kind::Cpu | Kind::Wall => Figures::Count(TIMES),
         Kind::Heap | Kind::Allocs => Figures::Heap,
         Kind::Threads => Figures::Count(&[("threads", "count")]),
     };
