@@ -59,8 +59,10 @@ impl Busy {
         let stop = std::sync::Arc::new(AtomicBool::new(false));
         let its_own = stop.clone();
         let thread = std::thread::Builder::new().name("a busy one".to_owned());
-        let thread = thread.spawn(move || drop(black_box(burns_a_processor(&its_own)))).unwrap();
-        Busy(stop, Some(thread))
+        let thread = thread.spawn(move || {
+            black_box(burns_a_processor(&its_own));
+        });
+        Busy(stop, Some(thread.unwrap()))
     }
 }
 
