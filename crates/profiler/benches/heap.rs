@@ -65,7 +65,7 @@ fn compare(turns: usize, rounds: usize) -> (f64, f64) {
 #[inline(never)]
 fn stages(rounds: usize) {
     for _ in 0..rounds {
-        black_box(profiler::stage(black_box("bench")));
+        drop(black_box(profiler::stage(black_box("bench"))));
     }
 }
 

@@ -27,6 +27,7 @@ use std::task::{Context, Poll};
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
+use crate::heap::Inside;
 use crate::profile::{Label, LabelValue, LabelsId, Recording};
 use crate::sample::Tid;
 
@@ -213,12 +214,15 @@ impl Sets {
 /// The number of `from` with a label more.
 fn step(from: u32, key: &str, value: &str) -> u32 {
     let found = patiently(|| SETS.try_read()).and_then(|sets| sets.find(from, key, value));
-    found.or_else(|| Some(patiently(|| SETS.try_write())?.add(from, key, value))).unwrap_or_else(
-        || {
-            REFUSED.fetch_add(1, Relaxed);
-            from
-        },
-    )
+    let add = || {
+        // A sample of what this allocates would ask for the sets.
+        let _inside = Inside::enter();
+        Some(patiently(|| SETS.try_write())?.add(from, key, value))
+    };
+    found.or_else(add).unwrap_or_else(|| {
+        REFUSED.fetch_add(1, Relaxed);
+        from
+    })
 }
 
 /// Calls `found` with the names and values of a set.

@@ -471,3 +471,33 @@ fn small_stacks_are_enough() {
     heap::stop();
     assert!(heap::statistics().samples >= before + 100);
 }
+
+#[cfg(feature = "metrics")]
+#[test]
+fn metrics_have_the_stages() {
+    let _alone = alone();
+    {
+        let _stage = profiler::stage("inner");
+        allocate(123);
+    }
+    let registry = unladen::Registry::new();
+    registry.collect(heap::Metrics);
+    let body = registry.write(unladen::Negotiated::default(), Vec::new(), |mut body, chunk| {
+        body.extend_from_slice(chunk);
+        body
+    });
+    let body = String::from_utf8(body).unwrap();
+    let inner = by_stage()["inner"];
+    for (name, value) in [
+        ("heap_allocations_total{stage=\"inner\"}", inner.allocations),
+        ("heap_allocated_bytes_total{stage=\"inner\"}", inner.allocated_bytes),
+        ("heap_frees_total{stage=\"inner\"}", inner.frees),
+        ("heap_freed_bytes_total{stage=\"inner\"}", inner.freed_bytes),
+        ("heap_profile_samples_total", heap::statistics().samples),
+        ("heap_profile_blocks_limit", heap::statistics().capacity as u64),
+    ] {
+        assert!(body.lines().any(|line| line == format!("{name} {value}")), "{name} in\n{body}");
+    }
+    assert!(body.contains("heap_allocations_total{stage=\"none\"}"), "{body}");
+    assert_eq!(registry.check(), Vec::<String>::new());
+}

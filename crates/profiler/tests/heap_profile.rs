@@ -120,21 +120,23 @@ fn the_caller_is_the_leaf_and_every_block_is_right() {
 }
 
 #[test]
-fn a_stage_is_a_label() {
+fn stages_and_scopes_are_labels() {
     let _alone = alone();
     let profile = heap::start(EVERY_BLOCK, &tables()).unwrap();
     let mut window = profile.window();
     {
         let _stage = profiler::stage("labelled");
+        let _scope = profiler::scope("endpoint", "checkout");
         drop(caller(10, 2, plain));
     }
     heap::stop();
     let mut objects = 0;
     window.for_each(WriteOptions::default(), |sample| {
-        let is_labelled = sample.labels().any(|label| {
-            label.key == "stage" && matches!(label.value, LabelValue::Text("labelled"))
-        });
-        objects += i64::from(is_labelled) * sample.values()[0];
+        let labels: Vec<_> = sample.labels().map(|label| (label.key, label.value)).collect();
+        let (stage, scope) = (LabelValue::Text("labelled"), LabelValue::Text("checkout"));
+        if labels == [("stage", stage), ("endpoint", scope)] {
+            objects += sample.values()[0];
+        }
     });
     // And the list that they are in.
     assert_eq!(objects, 3);

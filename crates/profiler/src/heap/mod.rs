@@ -70,8 +70,8 @@ impl Default for Options {
 }
 
 /// Begins to sample what the program allocates. The profile has the columns [`COLUMNS`], whole numbers
-/// that stand for all allocations, and the label `stage` where there is one. What was allocated before is
-/// not known, and neither is its free.
+/// that stand for all allocations, the label `stage` where there is one, and those of the thread's
+/// [scopes](crate::scope). What was allocated before is not known, and neither is its free.
 ///
 /// After [`stop`] it can begin again. With the same tables the profile is the same, so that what was
 /// allocated in the first run and is freed in the second is right; its period remains that of the first.

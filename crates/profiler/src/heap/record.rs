@@ -25,9 +25,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use super::live::{Live, Place};
 use super::threads::{self, Block, Errno, Local, SETTINGS, with_local};
 use super::{calls, distance, stage};
-use crate::Error;
 use crate::profile::{EntryId, Label, LabelValue, LabelsId, Profile, Recording, Stack, Tables};
+use crate::sample::scope_labels;
 use crate::unwind::{Registers, walk};
+use crate::{Error, scope};
 
 /// What is known of a sampled block: what its free takes back.
 #[derive(Clone, Copy)]
@@ -50,6 +51,8 @@ struct Run {
     /// From a box of its own; it is dropped when no block in use belongs to it.
     profile: &'static Profile,
     live: usize,
+    /// Labels in the profile's tables by the number of their scope.
+    scopes: Vec<Option<LabelsId>>,
 }
 
 /// What samples are recorded to.
@@ -126,12 +129,13 @@ fn sample(local: &Local, block: &'static Block, address: usize, bytes: usize) {
         None => [objects, bytes, 0, 0],
     };
     let mut recording = run.profile.lock();
-    let labels = match stage::name_of(local.stage()) {
+    let scope = scope_labels(&mut run.scopes, scope::current(), &mut recording);
+    let stage = match stage::name_of(local.stage()) {
         Some(name) => recording.labels(&[Label { key: "stage", value: LabelValue::Text(name) }]),
         None => LabelsId::default(),
     };
     let stack = Stack { addresses: frames, end: walked.end };
-    let entry = recording.record(stack, LabelsId::default(), labels, &values);
+    let entry = recording.record(stack, stage, scope, &values);
     drop(recording);
     run.live += usize::from(place.is_some());
     drop(state);
@@ -283,7 +287,9 @@ pub(super) fn start(
                 ));
             };
             let profile: &'static Profile = Box::leak(Box::new(make()));
-            if let Some(run) = state.runs[index].replace(Run { profile, live: 0 }) {
+            if let Some(run) =
+                state.runs[index].replace(Run { profile, live: 0, scopes: Vec::new() })
+            {
                 // SAFETY: the reference came from such a box, and was in the run only: those that record
                 // have the lock.
                 drop(unsafe { Box::from_raw(ptr::from_ref(run.profile).cast_mut()) });

@@ -138,6 +138,10 @@ pub(super) static SETTINGS: Settings = Settings {
     threads: AtomicU64::new(0),
 };
 
+/// What is left for a thread that is told to go over; no block takes so much that this could be reached
+/// by subtracting, and none that is subtracted from it leaves more than half.
+const TOLD: i64 = i64::MIN / 2;
+
 impl Settings {
     /// Begins an epoch. Every thread goes over to it at its next allocation; one that is in the middle of
     /// one now may miss it and goes over at what would have been its next sample.
@@ -146,15 +150,17 @@ impl Settings {
         self.seed.store(seed, Relaxed);
         self.threads.store(0, Relaxed);
         self.epoch.fetch_add(1, Release);
-        blocks(|block| block.left.store(i64::MIN / 2, Relaxed));
+        blocks(|block| block.left.store(TOLD, Relaxed));
     }
 }
 
 impl Block {
-    /// Goes over to the present settings, if this was not done: then the next point is drawn anew.
+    /// Goes over to the present settings, if this was not done: then the next point is drawn anew. Also if
+    /// it was done, and what told the thread to do so came only behind that.
     fn renew(&self) -> bool {
         let epoch = SETTINGS.epoch.load(Acquire);
-        if self.epoch.load(Relaxed) == epoch {
+        let is_told = self.left.load(Relaxed) < TOLD / 2;
+        if self.epoch.load(Relaxed) == epoch && !is_told {
             return false;
         }
         self.epoch.store(epoch, Relaxed);

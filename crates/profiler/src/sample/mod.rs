@@ -24,7 +24,7 @@ pub(crate) use clock::{cpu_of, now, own_cpu};
 pub(crate) use counters::Counters;
 pub use counters::Statistics;
 pub use sampler::ThreadStack;
-pub(crate) use sampler::{Options, Sampler};
+pub(crate) use sampler::{Options, Sampler, scope_labels};
 pub(crate) use signal::without_signals;
 pub use tasks::Tid;
 pub(crate) use tasks::{Status, Tasks};

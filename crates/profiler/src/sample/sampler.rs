@@ -650,7 +650,7 @@ fn settle_one(recording: &mut Recording<'_>, thread: &mut Thread, now: u64, cpu:
 }
 
 /// The labels of a scope as the tables have them.
-fn scope_labels(
+pub(crate) fn scope_labels(
     scopes: &mut Vec<Option<LabelsId>>,
     scope: u32,
     recording: &mut Recording<'_>,
