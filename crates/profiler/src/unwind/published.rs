@@ -8,12 +8,19 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-use super::rule::{Rule, RuleId};
+use super::rule::{Rule, RuleId, Usual};
 use super::table::Table;
 use super::walk::Rulebook;
 
 /// Addresses that the cache holds, as a power of two.
 const CACHE_BITS: u32 = 14;
+
+/// Addresses have 48 bits; those that don't say where in the cache they belong are kept in it.
+const ADDRESS_BITS: u32 = 48;
+const _: () = assert!(ADDRESS_BITS - CACHE_BITS + Usual::BITS == u64::BITS);
+
+/// Marks the number of a rule.
+const NUMBERED: u64 = 1 << 28;
 
 /// A module's place and its table.
 #[derive(Clone, Debug)]
@@ -30,7 +37,9 @@ pub(super) struct Version {
     spans: Box<[Span]>,
     /// By number.
     rules: Box<[Rule]>,
-    /// Direct-mapped: an address in the upper 48 bits, the number of its rule in the lower 16.
+    /// Direct-mapped. What an address is hashed to says, in its upper bits, where in the cache it belongs;
+    /// the rest is kept there, in the upper 34 bits, and the lower 30 are either a usual rule, or
+    /// [`NUMBERED`] and the number of another. All zero is nothing: neither has 30 bits of zero.
     cache: Box<[AtomicU64]>,
 }
 
@@ -58,41 +67,51 @@ impl Version {
     /// Looks for what the cache doesn't know, and tells it.
     fn find(&self, pc: u64) -> RuleId {
         let id = self.span(pc).map_or(RuleId::UNKNOWN, |span| span.table.find(pc));
-        if let Some(slot) = self.slot(pc) {
-            slot.store(pc << 16 | u64::from(id.0), Ordering::Relaxed);
+        let usual = self.rules.get(usize::from(id.0)).and_then(Usual::of);
+        let bits = usual.map_or(NUMBERED | u64::from(id.0), Usual::bits);
+        if let Some((slot, upper)) = self.slot(pc) {
+            slot.store(upper | bits, Ordering::Relaxed);
         }
         id
     }
 }
 
 impl Version {
-    /// Where in the cache `pc` belongs: addresses differ in their lower bits, all of which reach the upper
-    /// ones of the product.
+    /// Where in the cache `pc` belongs, and what stands in the upper bits there. Multiplying by an odd number
+    /// gives each address of 48 bits another product of 48 bits, so that both together are that address.
     #[inline(always)]
-    fn slot(&self, pc: u64) -> Option<&AtomicU64> {
-        let hash = pc.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - CACHE_BITS);
-        self.cache.get(hash as usize)
+    fn slot(&self, pc: u64) -> Option<(&AtomicU64, u64)> {
+        let product = (pc << (u64::BITS - ADDRESS_BITS)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let slot = self.cache.get((product >> (u64::BITS - CACHE_BITS)) as usize)?;
+        Some((slot, product << CACHE_BITS))
     }
 
+    /// What the cache knows of `pc`; zero for nothing.
     #[inline(always)]
-    fn by_id(&self, id: RuleId) -> Option<Rule> {
-        self.rules.get(usize::from(id.0)).copied()
+    fn bits(&self, pc: u64) -> u64 {
+        let Some((slot, upper)) = self.slot(pc) else { return 0 };
+        let bits = slot.load(Ordering::Relaxed) ^ upper;
+        if bits >> Usual::BITS == 0 { bits } else { 0 }
     }
 }
 
 impl Rulebook for Version {
     #[inline(always)]
-    fn cached(&self, pc: u64) -> Option<Rule> {
-        let word = self.slot(pc)?.load(Ordering::Relaxed);
-        // No address of more than 48 bits is equal to one of 48 bits; the first page holds no code.
-        if word >> 16 == pc { self.by_id(RuleId(word as u16)) } else { None }
+    fn cached(&self, pc: u64) -> Option<Usual> {
+        Usual::of_bits(self.bits(pc))
     }
 
     fn rule(&self, pc: u64) -> Rule {
-        if pc >> 48 != 0 || pc == 0 {
+        if pc >> ADDRESS_BITS != 0 {
             return Rule::UNKNOWN;
         }
-        self.cached(pc).or_else(|| self.by_id(self.find(pc))).unwrap_or(Rule::UNKNOWN)
+        let bits = self.bits(pc);
+        let id = if bits & NUMBERED != 0 && Usual::of_bits(bits).is_none() {
+            RuleId(bits as u16)
+        } else {
+            self.find(pc)
+        };
+        self.rules.get(usize::from(id.0)).copied().unwrap_or(Rule::UNKNOWN)
     }
 
     fn covers(&self, pc: u64) -> bool {
@@ -102,7 +121,7 @@ impl Rulebook for Version {
 
 /// Where nothing is prepared.
 impl Rulebook for () {
-    fn cached(&self, _: u64) -> Option<Rule> {
+    fn cached(&self, _: u64) -> Option<Usual> {
         None
     }
 

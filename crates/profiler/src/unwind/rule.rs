@@ -88,14 +88,65 @@ impl Rule {
     pub(super) const ROOT: Rule = Rule { cfa: Cfa::Sp, ..Rule::UNKNOWN };
 }
 
-impl Rule {
-    /// Whether the frame's address is an offset from a register, the return address in the frame, and the
-    /// caller's frame pointer in the frame or where it was.
+/// A rule as most are, in 30 bits, so that it fits beside an address: the frame's address is an offset from a
+/// register, the return address is in the frame, and the caller's frame pointer in the frame or where it was.
+///
+/// ```text
+/// 29   28         16..28            8..16                   0..8
+///  1   0 sp 1 fp  the frame's size  return address below    frame pointer below; 0 for where it was
+/// ```
+/// Offsets are in words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub(super) struct Usual(u32);
+
+impl Usual {
+    const MARK: u32 = 1 << 29;
+    const FP: u32 = 1 << 28;
+    /// How many bits there are.
+    pub(super) const BITS: u32 = 30;
+
+    /// None for an unusual rule, or one whose offsets are too large.
+    pub(super) fn of(rule: &Rule) -> Option<Usual> {
+        let words = |bytes: i32, most: i32| {
+            let words = (bytes % 8 == 0).then_some(bytes / 8)?;
+            u32::try_from(words).ok().filter(|_| words <= most)
+        };
+        let below = |bytes: i32| words(bytes.checked_neg()?, 0xff).filter(|&words| words > 0);
+        let base = match rule.cfa {
+            Cfa::Sp => 0,
+            Cfa::Fp => Usual::FP,
+            _ => return None,
+        };
+        let ra = below(rule.ra_offset).filter(|_| rule.ra == Place::AtCfa)?;
+        let fp = match rule.fp {
+            Place::Same => 0,
+            Place::AtCfa => below(rule.fp_offset)?,
+            _ => return None,
+        };
+        Some(Usual(Usual::MARK | base | words(rule.cfa_offset, 0xfff)? << 16 | ra << 8 | fp))
+    }
+
+    /// From the bits; None where they are none of a usual rule.
     #[inline(always)]
-    pub(super) fn is_usual(&self) -> bool {
-        matches!(self.cfa, Cfa::Sp | Cfa::Fp)
-            && self.ra == Place::AtCfa
-            && matches!(self.fp, Place::Same | Place::AtCfa)
+    pub(super) fn of_bits(bits: u64) -> Option<Usual> {
+        let bits = bits as u32;
+        (bits & Usual::MARK != 0).then_some(Usual(bits))
+    }
+
+    pub(super) fn bits(self) -> u64 {
+        u64::from(self.0)
+    }
+
+    /// The frame's address, and where in memory the return address and the caller's frame pointer are, if
+    /// it is in memory.
+    #[inline(always)]
+    pub(super) fn frame(self, sp: u64, fp: u64) -> (u64, u64, Option<u64>) {
+        let base = if self.0 & Usual::FP != 0 { fp } else { sp };
+        let field = |at: u32, mask: u32| u64::from(self.0 >> at & mask);
+        let (size, ra, saved) = (field(16, 0xfff), field(8, 0xff), field(0, 0xff));
+        let at = |words: u64| base.wrapping_add(size.wrapping_sub(words) << 3);
+        (at(0), at(ra), (saved != 0).then(|| at(saved)))
     }
 }
 
@@ -161,6 +212,43 @@ impl Rules {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_usual_rule_fits_and_an_unusual_one_is_not_taken_for_one() {
+        let rule = Rule {
+            cfa: Cfa::Fp,
+            ra: Place::AtCfa,
+            fp: Place::AtCfa,
+            addend: 0,
+            cfa_offset: 0x7ff8,
+            ra_offset: -8,
+            fp_offset: -0x7f8,
+        };
+        let usual = Usual::of(&rule).unwrap();
+        assert_eq!(Usual::of_bits(usual.bits()), Some(usual));
+        assert!(usual.bits() >> Usual::BITS == 0);
+        assert_eq!(usual.frame(7, 0x1_0000), (0x1_7ff8, 0x1_7ff0, Some(0x1_7800)));
+        let same = Rule { cfa: Cfa::Sp, fp: Place::Same, cfa_offset: 8, ..rule };
+        assert_eq!(Usual::of(&same).unwrap().frame(0x1000, 7), (0x1008, 0x1000, None));
+        let unusual = [
+            Rule { cfa_offset: 0x8000, ..rule },
+            Rule { cfa_offset: -8, ..rule },
+            Rule { cfa_offset: 12, ..rule },
+            Rule { ra_offset: 0, ..rule },
+            Rule { ra_offset: -0x800, ..rule },
+            Rule { fp_offset: 8, ..rule },
+            Rule { fp_offset: i32::MIN, ..rule },
+            Rule { fp: Place::Undefined, ..rule },
+            Rule { ra: Place::Same, ..rule },
+            Rule { cfa: Cfa::DerefFp, ..rule },
+            Rule::UNKNOWN,
+            Rule::ROOT,
+            Rule::SIGNAL,
+        ];
+        for rule in unusual {
+            assert_eq!(Usual::of(&rule), None, "{rule:?}");
+        }
+    }
 
     #[test]
     fn a_rule_has_one_number_and_the_last_number_is_not_given_twice() {

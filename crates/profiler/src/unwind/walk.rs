@@ -10,7 +10,7 @@
 //! No step allocates, locks or panics.
 use super::architecture::Architecture;
 use super::memory::{Known, Memory};
-use super::rule::{Cfa, Place, Rule};
+use super::rule::{Cfa, Place, Rule, Usual};
 use super::{End, Registers, Walk};
 
 /// How often a walk may go to another stack.
@@ -23,8 +23,8 @@ const HIGHEST: u64 = (1 << 48) - 1;
 
 /// Knows the rules of instructions.
 pub(super) trait Rulebook {
-    /// The rule at `pc` if it is at hand.
-    fn cached(&self, pc: u64) -> Option<Rule>;
+    /// The rule at `pc`, an address of 48 bits, if it is at hand and a usual one.
+    fn cached(&self, pc: u64) -> Option<Usual>;
 
     /// The rule at `pc`; [`Rule::UNKNOWN`] where there is none.
     fn rule(&self, pc: u64) -> Rule;
@@ -102,25 +102,25 @@ impl Position {
         let Registers { mut pc, mut sp, mut fp, .. } = self.at;
         let mut behind = u64::from(!self.exact);
         let mut depth = 0;
+        if pc > HIGHEST {
+            return 0;
+        }
         for frame in frames {
             let Some(rule) = rules.cached(pc - behind) else { break };
-            if !rule.is_usual() {
-                break;
-            }
-            let cfa = add(if rule.cfa == Cfa::Fp { fp } else { sp }, rule.cfa_offset);
-            let saved = rule.fp == Place::AtCfa;
+            let (cfa, ra, saved) = rule.frame(sp, fp);
             // Where the frame pointer wasn't saved, what is read instead isn't used.
-            let fp_offset = if saved { rule.fp_offset } else { rule.ra_offset };
-            let Some(ra) = known.peek(add(cfa, rule.ra_offset)) else { break };
-            let Some(caller_fp) = known.peek(add(cfa, fp_offset)) else { break };
-            let ra = A::address(ra);
-            if cfa <= sp || !(LOWEST..=HIGHEST).contains(&ra) {
+            let (Some(caller), Some(caller_fp)) = (known.peek(ra), known.peek(saved.unwrap_or(ra)))
+            else {
+                break;
+            };
+            let caller = A::address(caller);
+            if cfa <= sp || !(LOWEST..=HIGHEST).contains(&caller) {
                 break;
             }
             *frame = pc - behind;
             depth += 1;
-            (pc, sp, behind) = (ra, cfa, 1);
-            fp = if saved { caller_fp } else { fp };
+            (pc, sp, behind) = (caller, cfa, 1);
+            fp = if saved.is_some() { caller_fp } else { fp };
         }
         if depth > 0 {
             (self.at, self.exact) = (Registers::new(pc, sp, fp, 0), false);

@@ -10,8 +10,8 @@ use super::*;
 struct Book(BTreeMap<u64, Rule>);
 
 impl Rulebook for Book {
-    fn cached(&self, pc: u64) -> Option<Rule> {
-        self.0.get(&(pc & !0xfff)).copied()
+    fn cached(&self, pc: u64) -> Option<Usual> {
+        self.0.get(&(pc & !0xfff)).and_then(Usual::of)
     }
 
     fn covers(&self, pc: u64) -> bool {
