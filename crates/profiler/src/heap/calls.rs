@@ -3,8 +3,9 @@
 //! A sample's stack begins in this crate, in the wrapper, and in what the compiler puts between it and the
 //! program; how many calls that is depends on what was inlined where. So [`learn`] lets each kind of
 //! allocation be sampled once, looks at its own stack beside that, and keeps the addresses that are in the
-//! sample only. An address of a call is the same at every sample, and never that of a caller: where the
-//! allocator was inlined into one, there is nothing to cut.
+//! sample only. An address of a call is the same at every sample, and never that of a caller. Where the
+//! allocator was inlined into one, there is no frame to cut; its functions are left out where the address
+//! gets its names, see [`is_shim`].
 #![expect(unsafe_code, reason = "allocates as the program does, and reads the thread's frames")]
 
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc, realloc};
@@ -23,6 +24,13 @@ pub(super) fn own(frames: &[u64]) -> usize {
     let own = &OWN[..KNOWN.load(Relaxed).min(OWN.len())];
     let is_own = |frame: &&u64| own.iter().any(|known| known.load(Relaxed) == **frame);
     frames.iter().take_while(is_own).count()
+}
+
+/// Whether a function is what the compiler puts between the program and its allocator. Where that was
+/// inlined, it has no frame of its own that could be cut.
+pub(crate) fn is_shim(name: &str) -> bool {
+    let name = name.rsplit("::").next().unwrap_or(name);
+    matches!(name, "__rust_alloc" | "__rust_alloc_zeroed" | "__rust_realloc" | "__rust_dealloc")
 }
 
 /// How [`learn`] may have an allocation made.

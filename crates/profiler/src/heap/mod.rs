@@ -32,6 +32,7 @@ use std::hash::BuildHasher;
 use std::sync::atomic::Ordering::Relaxed;
 
 pub use allocator::Allocator;
+pub(crate) use calls::is_shim;
 #[cfg(feature = "metrics")]
 pub use metrics::Metrics;
 pub(crate) use record::Inside;

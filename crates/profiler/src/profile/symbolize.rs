@@ -7,6 +7,7 @@ use super::locations::{LocationId, Symbols};
 use super::marks::Marks;
 use super::tables::{Shared, State};
 use super::{Mapping, Symbol, Symbolize};
+use crate::heap;
 
 /// How many locations are looked at or answered with the lock held.
 const HELD: usize = 256;
@@ -37,7 +38,14 @@ pub(super) fn ask(shared: &Shared, used: &Marks, symbolizer: &mut dyn Symbolize)
     let mut answers = Answers::default();
     for batch in open.chunks(HELD) {
         for open in batch {
+            let start = answers.answers.len();
+            let mut is_shim = false;
             symbolizer.symbolize(open.address, open.mapping.as_deref(), &mut |symbol| {
+                // Inlined into a caller, the allocator is not what a reader looks for: the caller is.
+                if is_shim && !heap::is_shim(symbol.name) {
+                    answers.answers.truncate(start);
+                }
+                is_shim = heap::is_shim(symbol.name);
                 answers.add(symbol);
             });
             answers.ends.push(answers.answers.len());
