@@ -84,6 +84,11 @@ impl Architecture for Aarch64 {
         [Some(Registers::new(Self::address(at.lr), at.sp, at.fp, 0)), None, None]
     }
 
+    fn begins_thread<M: Memory>(pc: u64, memory: &mut M) -> bool {
+        // Of musl's clone: mov x8, #93; svc #0.
+        memory.code(pc) == Some(0xd400_0001_d280_0ba8)
+    }
+
     fn follows_call<M: Memory>(address: u64, memory: &mut M) -> bool {
         let Some(code) = address.checked_sub(4).and_then(|before| memory.code(before)) else {
             return false;

@@ -46,6 +46,10 @@ pub(super) trait Architecture {
     /// if `pc` is one.
     fn callers<M: Memory>(at: &Registers, memory: &mut M) -> [Option<Registers>; 3];
 
+    /// Whether the call before `pc` is the one that a thread or a program begins with, as C libraries without
+    /// tables write it.
+    fn begins_thread<M: Memory>(pc: u64, memory: &mut M) -> bool;
+
     /// Whether the instruction before `address` is a call.
     fn follows_call<M: Memory>(address: u64, memory: &mut M) -> bool;
 }

@@ -264,6 +264,14 @@ fn unknown<A: Architecture, R: Rulebook, M: Memory>(
     if frameless && let Some(next) = leaf::<A, R, M>(rules, at, memory) {
         return Step::Call(next);
     }
+    if rules.covers(at.pc) {
+        if !exact && A::begins_thread(at.pc, memory) {
+            return Step::Root;
+        }
+        if let Some(next) = scan::<A, R, M>(rules, at, memory) {
+            return Step::Call(next);
+        }
+    }
     match by_frame_pointer::<A, M>(at, memory) {
         Step::Lost => {}
         step => return step,
@@ -285,6 +293,32 @@ fn leaf<A: Architecture, R: Rulebook, M: Memory>(
         A::follows_call(next.pc, memory) && rules.rule(next.pc - 1) != Rule::UNKNOWN
     };
     A::callers(at, memory).into_iter().flatten().find(|next| calls(memory, next))
+}
+
+/// The nearest word on the stack that looks like a return address into known modules. For C libraries that
+/// are built without tables and frame pointers, as musl is: most of their functions have small frames.
+fn scan<A: Architecture, R: Rulebook, M: Memory>(
+    rules: &R,
+    at: &Registers,
+    memory: &mut M,
+) -> Option<Registers> {
+    const WORDS: u64 = 96;
+    for slot in (0..WORDS).map_while(|word| at.sp.checked_add(word * 8)) {
+        let pc = A::address(memory.word(slot)?);
+        if !rules.covers(pc.wrapping_sub(1)) || !A::follows_call(pc, memory) {
+            continue;
+        }
+        let fits = |fp: u64| fp > slot && fp - slot < 1 << 20 && fp.is_multiple_of(8);
+        let mut fp = at.fp;
+        if fp != 0 && !fits(fp) {
+            // It was used for something else, and is saved near the return address.
+            let saved = (1..8).filter_map(|word| slot.checked_sub(word * 8));
+            let saved = saved.take_while(|&saved| saved >= at.sp);
+            fp = saved.filter_map(|saved| memory.word(saved)).find(|&fp| fits(fp)).unwrap_or(fp);
+        }
+        return Some(Registers::new(pc, slot.checked_add(8)?, fp, 0));
+    }
+    None
 }
 
 fn by_frame_pointer<A: Architecture, M: Memory>(at: &Registers, memory: &mut M) -> Step {

@@ -92,6 +92,18 @@ impl Architecture for X86_64 {
         })
     }
 
+    fn begins_thread<M: Memory>(pc: u64, memory: &mut M) -> bool {
+        // Of musl's clone: mov %eax, %edi; xor %eax, %eax; mov $60, %al; syscall.
+        const EXIT: u64 = 0x050f_3cb0_c031_c789;
+        // Of its _start: and $-16, %rsp; call. The call's operand follows.
+        const START: u64 = 0xe8_f0e4_8348;
+        memory.code(pc) == Some(EXIT)
+            || pc
+                .checked_sub(9)
+                .and_then(|before| memory.code(before))
+                .is_some_and(|code| code & 0xff_ffff_ffff == START)
+    }
+
     fn follows_call<M: Memory>(address: u64, memory: &mut M) -> bool {
         let Some(code) = address.checked_sub(8).and_then(|start| memory.code(start)) else {
             return false;
