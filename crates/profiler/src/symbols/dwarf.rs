@@ -28,6 +28,8 @@ type Attribute<'a> = AttributeValue<Slice<'a>>;
 
 /// Functions inlined into each other at one address. More is damage.
 const INLINED_MAX: usize = 256;
+/// Modules around a function.
+const SCOPES_MAX: usize = 64;
 /// Units that are kept to follow references to. With link-time optimization there are references between
 /// any two.
 const OPEN_UNITS: usize = 16;
@@ -190,15 +192,17 @@ fn one_unit<'a>(
         split.with(unit.dwarf, unit.unit, &mut |dwo: &Dwarf<'_>| {
             let Some(part) = split_unit(dwo, unit) else { return };
             let part = part.unit_ref(dwo);
-            let _ = look.functions(part);
+            let mut scopes = Scopes::default();
+            let _ = look.functions(part, &mut scopes);
             let mut references = References::new(dwo);
-            let mut files = (Files::of(unit), Files::of(part));
+            // Lines and files are those of the skeleton, in every version.
+            let mut files = Files::of(unit);
             write(
                 part,
                 inside,
                 look.around,
                 &mut files,
-                &mut references,
+                (&mut references, &scopes),
                 look.patience,
                 &mut Sink { answers: batch.answers, places: batch.places, names: batch.names },
             );
@@ -206,14 +210,15 @@ fn one_unit<'a>(
         });
     }
     if !done {
-        let _ = look.functions(unit);
-        let mut files = (Files::of(unit), Files::of(unit));
+        let mut scopes = Scopes::default();
+        let _ = look.functions(unit, &mut scopes);
+        let mut files = Files::of(unit);
         write(
             unit,
             inside,
             look.around,
             &mut files,
-            references,
+            (references, &scopes),
             look.patience,
             &mut Sink { answers: batch.answers, places: batch.places, names: batch.names },
         );
@@ -237,6 +242,32 @@ fn split_unit<'b>(dwo: &Dwarf<'b>, skeleton: UnitRef<'_, Slice<'_>>) -> Option<U
     Some(unit)
 }
 
+/// Where functions are declared: debug information without types has no names for the linker, and a bare
+/// `new` says little.
+#[derive(Default)]
+struct Scopes<'a> {
+    /// Modules and types: the one around, and the name.
+    all: Vec<(Option<u32>, Slice<'a>)>,
+    /// Functions in one of them, in the order of the entries.
+    functions: Vec<(UnitOffset, u32)>,
+}
+
+impl Scopes<'_> {
+    /// Puts what is around the function at `entry` before its name.
+    fn qualify(&self, entry: UnitOffset, name: &str) -> Option<String> {
+        let at = self.functions.binary_search_by_key(&entry, |function| function.0).ok()?;
+        let mut around = Vec::new();
+        let mut next = Some(self.functions[at].1);
+        while let Some(at) = next.filter(|_| around.len() < SCOPES_MAX) {
+            let (outer, name) = self.all[at as usize];
+            around.push(String::from_utf8_lossy(name.slice()));
+            next = outer;
+        }
+        around.reverse();
+        Some(format!("{}::{name}", around.join("::")))
+    }
+}
+
 /// A look at one unit's entries and lines.
 struct Look<'l> {
     addresses: &'l [u64],
@@ -247,10 +278,15 @@ struct Look<'l> {
 
 impl Look<'_> {
     /// Step 2: the functions around each address.
-    fn functions(&mut self, unit: UnitRef<'_, Slice<'_>>) -> gimli::Result<()> {
+    fn functions<'a>(
+        &mut self,
+        unit: UnitRef<'_, Slice<'a>>,
+        scopes: &mut Scopes<'a>,
+    ) -> gimli::Result<()> {
         let mut entries = unit.entries_raw(None)?;
         // The functions around the entry: their depths and offsets.
         let mut outer: Vec<(isize, UnitOffset)> = Vec::new();
+        let mut modules: Vec<(isize, u32)> = Vec::new();
         while !entries.is_empty() && self.patience.step() {
             let entry = entries.next_offset();
             let depth = entries.next_depth();
@@ -258,9 +294,31 @@ impl Look<'_> {
             while outer.last().is_some_and(|&(around, _)| around >= depth) {
                 outer.pop();
             }
+            while modules.last().is_some_and(|&(around, _)| around >= depth) {
+                modules.pop();
+            }
             let inlined = match kind.tag() {
                 gimli::DW_TAG_subprogram => false,
                 gimli::DW_TAG_inlined_subroutine => true,
+                gimli::DW_TAG_namespace
+                | gimli::DW_TAG_structure_type
+                | gimli::DW_TAG_class_type
+                | gimli::DW_TAG_enumeration_type
+                | gimli::DW_TAG_union_type => {
+                    let mut name = None;
+                    for &attribute in kind.attributes() {
+                        let attribute = entries.read_attribute(attribute)?;
+                        if attribute.name() == gimli::DW_AT_name {
+                            name = unit.attr_string(attribute.value()).ok();
+                        }
+                    }
+                    if let Some(name) = name {
+                        let at = scopes.all.len() as u32;
+                        scopes.all.push((modules.last().map(|module| module.1), name));
+                        modules.push((depth, at));
+                    }
+                    continue;
+                }
                 _ => {
                     entries.skip_attributes(kind.attributes())?;
                     continue;
@@ -289,6 +347,7 @@ impl Look<'_> {
             }
             if !inlined {
                 outer.push((depth, entry));
+                scopes.functions.extend(modules.last().map(|module| (entry, module.1)));
             }
         }
         Ok(())
@@ -407,13 +466,13 @@ struct Sink<'s> {
     names: &'s mut Names,
 }
 
-/// Step 4: names for what was found. `files` are those of the line program and those that entries mean.
+/// Step 4: names for what was found.
 fn write<'a>(
     unit: UnitRef<'_, Slice<'a>>,
     inside: &[usize],
     around: &[Around],
-    files: &mut (Files<'_, '_>, Files<'_, '_>),
-    references: &mut References<'_, 'a>,
+    files: &mut Files<'_, '_>,
+    (references, scopes): (&mut References<'_, 'a>, &Scopes<'a>),
     patience: &mut Patience,
     sink: &mut Sink<'_>,
 ) {
@@ -423,7 +482,7 @@ fn write<'a>(
         }
         let first = sink.places.len() as u32;
         let mut here = around.location.map_or_else(Place::default, |(file, line)| Place {
-            file: files.0.name(file, sink.names),
+            file: files.name(file, sink.names),
             line,
             ..Place::default()
         });
@@ -432,13 +491,13 @@ fn write<'a>(
             sink.places.push(here);
         }
         for call in around.calls.iter().rev() {
-            let named = references.describe(unit, call.entry, sink.names);
+            let named = references.describe(unit, call.entry, scopes, sink.names);
             let system = if named.system == Text::default() { named.name } else { named.system };
             here.system = system;
             here.name = sink.names.demangle(system);
             here.start_line = named.line;
             sink.places.push(here);
-            let file = files.1.name(call.file, sink.names);
+            let file = files.name(call.file, sink.names);
             here = Place { file, line: call.line, ..Place::default() };
         }
         sink.answers[at] = Answer { first, count: sink.places.len() as u32 - first };
@@ -531,6 +590,7 @@ impl<'d, 'a> References<'d, 'a> {
         &mut self,
         unit: UnitRef<'_, Slice<'a>>,
         entry: UnitOffset,
+        scopes: &Scopes<'a>,
         names: &mut Names,
     ) -> Named {
         let key = entry.to_debug_info_offset(&unit.header).map(|offset| (Where::Here, offset.0));
@@ -540,10 +600,12 @@ impl<'d, 'a> References<'d, 'a> {
         let mut named = Named::default();
         let mut next = attributes(unit, entry, &mut named, names);
         let mut place = Where::Here;
+        let mut declared = entry;
         // A function's entry refers to its abstract form, that to its declaration: longer chains are loops.
         for _ in 0..8 {
             next = match next {
                 Some(AttributeValue::UnitRef(entry)) if place == Where::Here => {
+                    declared = entry;
                     attributes(unit, entry, &mut named, names)
                 }
                 Some(AttributeValue::DebugInfoRef(offset)) => {
@@ -555,6 +617,11 @@ impl<'d, 'a> References<'d, 'a> {
                 }
                 _ => break,
             };
+        }
+        if named.system == Text::default()
+            && let Some(name) = scopes.qualify(declared, names.get(named.name))
+        {
+            named.name = names.keep(&name);
         }
         if let Some(key) = key {
             if self.known.len() >= KNOWN_ENTRIES {

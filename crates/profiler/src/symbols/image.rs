@@ -63,11 +63,6 @@ impl Image {
         Ok(Image { bytes: Bytes::Copied(bytes), path: PathBuf::new() })
     }
 
-    #[cfg(test)]
-    pub(super) fn of_bytes(bytes: Vec<u8>) -> Image {
-        Image { bytes: Bytes::Copied(bytes), path: PathBuf::new() }
-    }
-
     pub(super) fn bytes(&self) -> &[u8] {
         match &self.bytes {
             Bytes::Mapped(map) => map,
@@ -147,16 +142,15 @@ pub(super) fn sections<'a>(elf: &object::File<'a>, dwo: bool) -> Option<Sections
 }
 
 /// Whether a section has to do with names and lines. Locations of variables are half of debug information.
-pub(super) fn needed(id: SectionId) -> bool {
+fn needed(id: SectionId) -> bool {
     use SectionId::{
-        DebugAbbrev, DebugAddr, DebugCuIndex, DebugInfo, DebugLine, DebugLineStr, DebugRanges,
-        DebugRngLists, DebugStr, DebugStrOffsets,
+        DebugAbbrev, DebugAddr, DebugInfo, DebugLine, DebugLineStr, DebugRanges, DebugRngLists,
+        DebugStr, DebugStrOffsets,
     };
     matches!(
         id,
         DebugAbbrev
             | DebugAddr
-            | DebugCuIndex
             | DebugInfo
             | DebugLine
             | DebugLineStr

@@ -52,10 +52,9 @@ fn of_package(
     let elf = package.elf()?;
     let mut left = image::INFLATED_MAX;
     let sections = DwarfPackageSections::load(|id| match id.dwo_name() {
-        Some(name) if image::needed(id) => {
-            image::section(&elf, name, &mut left).ok_or(gimli::Error::TypeMismatch)
-        }
-        _ => Ok(Default::default()),
+        // All of them: the index says where in each a unit has its part.
+        Some(name) => image::section(&elf, name, &mut left).ok_or(gimli::Error::TypeMismatch),
+        None => Ok(Default::default()),
     });
     let (sections, endian) = (sections.ok()?, endian(&elf));
     let package: DwarfPackage<Slice<'_>> =
