@@ -1,6 +1,7 @@
 //! Processor time is found without signals. All in one function: descriptors and handlers are counted,
 //! which belong to the process.
 #![cfg(feature = "symbols")]
+#![expect(clippy::print_stdout, reason = "a test that can't run says why")]
 
 use std::collections::BTreeMap;
 use std::hint::black_box;

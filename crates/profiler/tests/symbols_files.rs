@@ -1,6 +1,7 @@
 //! Where names come from: debug files, compressed and split ones, symbol tables, a program that was replaced;
 //! and what damaged files do. Programs are made by the C compiler that Rust links with.
 #![cfg(feature = "symbols")]
+#![expect(clippy::print_stdout, reason = "a test that can't run says why")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -134,7 +135,7 @@ fn split_units_are_found_in_a_package() {
         said.iter().any(|calls| {
             let [.., inner, outer] = &calls[..] else { return false };
             inner.starts_with("program::inner ")
-                && outer.starts_with("outer ")
+                && outer.starts_with("program::outer ")
                 && outer.contains("program.rs:6 ")
         })
     };
@@ -360,7 +361,9 @@ fn damaged_files_cost_names_and_nothing_else() {
             let _ = build_id(&path);
         }
     }
-    println!("{read} read, {named} with all names, {:?}", begun.elapsed());
+    if read > 0 {
+        assert!(read > 500 && named > 100 && named < read, "{read} read, {named} with all names");
+    }
     assert!(begun.elapsed() < Duration::from_secs(120));
 }
 
