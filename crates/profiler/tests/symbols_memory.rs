@@ -67,7 +67,7 @@ fn names_take_memory_by_the_batch_and_not_by_the_file() {
         resolver.prepare(addresses, &[]);
         for &address in addresses {
             resolver.symbolize(address, None, &mut |symbol| {
-                named.set(named.get() + usize::from(!symbol.name.is_empty()))
+                named.set(named.get() + usize::from(!symbol.name.is_empty()));
             });
         }
         (MOST.load(Relaxed) - before, LIVE.load(Relaxed) - before)
