@@ -88,6 +88,7 @@ pub(super) struct Scratch {
 }
 
 /// When the rows were copied, and what is kept until they are written.
+#[derive(Clone, Copy)]
 pub(super) struct Look {
     clock: u32,
     main: MappingId,
