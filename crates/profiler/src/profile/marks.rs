@@ -1,7 +1,5 @@
 //! What a window uses of the tables while it is written: reused from one writing to the next.
 
-use super::names::NameId;
-
 /// A set of small numbers.
 #[derive(Default)]
 pub(super) struct Marks {
@@ -52,22 +50,23 @@ impl Marks {
     }
 }
 
-/// Numbers names in the order in which they are first used: only these are written, without gaps, since a
-/// string is known by its place in the table.
+/// Numbers names, or functions, in the order in which they are first used: only these are written, without
+/// gaps. A string is known by its place in the table; and Go's tool gives functions that it adds the number
+/// behind how many there are.
 #[derive(Default)]
 pub(super) struct Places {
-    /// By name; 0 for one that was not used.
+    /// By id; 0 for one that was not used.
     places: Vec<u32>,
-    order: Vec<NameId>,
+    order: Vec<u32>,
     /// The place of the first.
     begin: u32,
 }
 
 impl Places {
-    /// Begins anew at that place, with room for names below `end`. *Growth* where there were fewer.
+    /// Begins anew at that place, with room for ids below `end`. *Growth* where there were fewer.
     pub(super) fn reset(&mut self, begin: u32, end: usize) {
-        for name in self.order.drain(..) {
-            self.places[name.0 as usize] = 0;
+        for id in self.order.drain(..) {
+            self.places[id as usize] = 0;
         }
         if self.places.len() < end {
             self.places.resize(end, 0);
@@ -75,26 +74,32 @@ impl Places {
         self.begin = begin;
     }
 
-    /// Where the name stands. The empty one always stands first.
+    /// Where what has this id stands. What is empty or none, which has the id 0, stands at 0.
     #[inline]
-    pub(super) fn of(&mut self, name: NameId) -> u32 {
-        if name == NameId::default() {
+    pub(super) fn of(&mut self, id: u32) -> u32 {
+        if id == 0 {
             return 0;
         }
-        let index = name.0 as usize;
+        let index = id as usize;
         if index >= self.places.len() {
             self.places.resize(index + 1, 0);
         }
         let place = &mut self.places[index];
         if *place == 0 {
             *place = self.begin + self.order.len() as u32;
-            self.order.push(name);
+            self.order.push(id);
         }
         *place
     }
 
+    /// The same for what was asked for before. *Steady.*
+    #[inline]
+    pub(super) fn known(&self, id: u32) -> u32 {
+        self.places.get(id as usize).copied().unwrap_or(0)
+    }
+
     /// The used ones in the order of their places.
-    pub(super) fn order(&self) -> &[NameId] {
+    pub(super) fn order(&self) -> &[u32] {
         &self.order
     }
 

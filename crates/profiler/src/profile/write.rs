@@ -9,8 +9,9 @@
 //!    as they are kept: one that is not used is written empty, at two bytes. There are few of them. Those
 //!    of functions, which are many, follow, only the used ones, without gaps.
 //!
-//! Ids of locations, functions and mappings have gaps, which Go's reader and the tools accept: stacks are
-//! then the same bytes in every profile.
+//! Ids of locations and mappings have gaps, which Go's reader and the tools accept: stacks are then the same
+//! bytes in every profile. Those of functions have none, because a tool that finds names by itself numbers
+//! them from behind the last.
 
 use wire::pprof::{self, EncodedSample, StringId, Writer};
 use wire::protobuf::CHUNK;
@@ -78,7 +79,7 @@ pub(super) struct Scratch {
     bytes: Vec<u8>,
     stacks: Marks,
     pub(super) locations: Marks,
-    functions: Marks,
+    functions: Places,
     mappings: Marks,
     labels: Marks,
     label_names: Marks,
@@ -104,26 +105,21 @@ struct Resolved {
 
 impl Scratch {
     pub(super) fn memory_usage(&self) -> usize {
-        let marks = [
-            &self.stacks,
-            &self.locations,
-            &self.functions,
-            &self.mappings,
-            &self.labels,
-            &self.label_names,
-        ];
+        let marks =
+            [&self.stacks, &self.locations, &self.mappings, &self.labels, &self.label_names];
         self.changed.capacity() * 4
             + self.delta.capacity() * 8
             + self.bytes.capacity()
             + marks.map(Marks::memory_usage).iter().sum::<usize>()
             + self.names.memory_usage()
+            + self.functions.memory_usage()
             + self.resolved.capacity() * size_of::<Resolved>()
     }
 
     pub(super) fn reset(&mut self, state: &State) {
         self.stacks.reset(state.stacks.end());
         self.locations.reset(state.locations.end());
-        self.functions.reset(state.locations.functions_end());
+        self.functions.reset(1, state.locations.functions_end());
         self.mappings.reset(state.locations.mappings.end());
         self.labels.reset(state.labels.end());
         self.label_names.reset(state.labels.names.end());
@@ -350,20 +346,19 @@ impl Writing<'_, '_> {
     }
 
     fn functions(&mut self) {
-        let mut next = self.window.scratch.functions.next(1);
-        while next.is_some() {
+        let mut at = 0;
+        while at < self.window.scratch.functions.order().len() {
             let Window { place, scratch, .. } = &mut *self.window;
             let state = place.shared.lock();
             let mut out = Writer::new(&mut scratch.bytes);
-            for _ in 0..HELD {
-                let Some(id) = next else { break };
-                next = scratch.functions.next(id + 1);
+            for &id in scratch.functions.order()[at..].iter().take(HELD) {
+                at += 1;
                 let function = state.locations.function_of(FunctionId(id));
                 out.function(&pprof::Function {
-                    id: pprof::FunctionId(id.into()),
-                    name: StringId(scratch.names.of(function.name)),
-                    system_name: StringId(scratch.names.of(function.system_name)),
-                    filename: StringId(scratch.names.of(function.file)),
+                    id: pprof::FunctionId(at as u64),
+                    name: StringId(scratch.names.of(function.name.0)),
+                    system_name: StringId(scratch.names.of(function.system_name.0)),
+                    filename: StringId(scratch.names.of(function.file.0)),
                     start_line: function.start_line.into(),
                 });
             }
@@ -404,7 +399,7 @@ impl Writing<'_, '_> {
                 let text = if at >= count || room == 0 {
                     break;
                 } else if at >= label_names {
-                    state.locations.names.text(scratch.names.order()[at - label_names])
+                    state.locations.names.text(NameId(scratch.names.order()[at - label_names]))
                 } else if scratch.label_names.has(at as u32) {
                     state.labels.names.text(NameId(at as u32))
                 } else {
@@ -438,7 +433,7 @@ impl Scratch {
         let lines = if has_symbols || is_pseudo { &*location.lines } else { &[] };
         let (mut has_files, mut has_lines) = (true, true);
         for line in lines {
-            self.functions.add(line.function.0);
+            self.functions.of(line.function.0);
             has_files &= state.locations.function_of(line.function).file != NameId::default();
             has_lines &= line.line != 0;
         }
@@ -456,7 +451,7 @@ impl Scratch {
             mapping: pprof::MappingId(mapping.0.into()),
             address: if is_pseudo { 0 } else { location.address },
             lines: lines.iter().map(|line| pprof::Line {
-                function: pprof::FunctionId(line.function.0.into()),
+                function: pprof::FunctionId(self.functions.known(line.function.0).into()),
                 line: line.line.into(),
                 column: 0,
             }),
@@ -475,8 +470,8 @@ impl Scratch {
             memory_start: mapping.start,
             memory_limit: mapping.limit,
             file_offset: mapping.offset,
-            filename: StringId(self.names.of(file)),
-            build_id: StringId(self.names.of(build_id)),
+            filename: StringId(self.names.of(file.0)),
+            build_id: StringId(self.names.of(build_id.0)),
             has_functions,
             has_filenames: has_functions && is(|resolved| resolved.files),
             has_line_numbers: has_functions && is(|resolved| resolved.lines),

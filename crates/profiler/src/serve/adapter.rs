@@ -4,7 +4,7 @@ use unladen::endpoint;
 
 use super::answer::Content;
 use super::collection::Collection;
-use super::{Answer, Pprof, Request};
+use super::{Answer, Names, Pprof, Request};
 
 impl endpoint::Render for Collection {
     fn ready_at(&self) -> Option<std::time::Instant> {
@@ -13,6 +13,12 @@ impl endpoint::Render for Collection {
 
     fn render(self: Box<Self>, give: &mut dyn FnMut(&[u8]) -> bool) {
         Collection::render(self, give);
+    }
+}
+
+impl endpoint::Render for Names {
+    fn render(self: Box<Self>, give: &mut dyn FnMut(&[u8]) -> bool) {
+        self.write().as_bytes().chunks(64 << 10).all(give);
     }
 }
 
@@ -25,6 +31,7 @@ impl From<Answer> for endpoint::Answer {
             Content::Collection(collection) => {
                 endpoint::Answer::rendered(status, headers, collection)
             }
+            Content::Names(names) => endpoint::Answer::rendered(status, headers, names),
         };
         if is_head { answer.without_body() } else { answer }
     }

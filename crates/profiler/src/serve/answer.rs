@@ -6,6 +6,7 @@ use std::fmt;
 use std::io;
 use std::time::Instant;
 
+use super::Names;
 use super::collection::Collection;
 use super::query::{Debug, Kind, Parameters};
 
@@ -20,6 +21,7 @@ pub struct Answer {
 pub(super) enum Content {
     Text(Cow<'static, str>),
     Collection(Box<Collection>),
+    Names(Box<Names>),
 }
 
 impl fmt::Debug for Answer {
@@ -28,6 +30,9 @@ impl fmt::Debug for Answer {
         shown.field("status", &self.status).field("headers", &self.headers).finish_non_exhaustive()
     }
 }
+
+/// The most that is handed on at once.
+const CHUNK: usize = 64 << 10;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
@@ -98,6 +103,10 @@ impl Answer {
         Answer { content: Content::Collection(Box::new(collection)), ..head }
     }
 
+    pub(super) fn names(names: Names) -> Self {
+        Answer { content: Content::Names(Box::new(names)), ..Answer::text(String::new()) }
+    }
+
     pub(super) fn for_method(self, method: &str) -> Self {
         Answer { is_head: method == "HEAD", ..self }
     }
@@ -117,7 +126,7 @@ impl Answer {
     pub fn content_length(&self) -> Option<usize> {
         match &self.content {
             Content::Text(text) => Some(text.len()),
-            Content::Collection(_) => None,
+            Content::Collection(_) | Content::Names(_) => None,
         }
     }
 
@@ -164,6 +173,7 @@ impl Answer {
         match self.content {
             _ if self.is_head => Ok(state),
             Content::Text(text) => fold(state, text.as_bytes()),
+            Content::Names(names) => names.write().as_bytes().chunks(CHUNK).try_fold(state, fold),
             Content::Collection(collection) => {
                 // Taken out while it is folded; an error ends it.
                 let mut folded = Some(Ok(state));

@@ -112,6 +112,12 @@ impl Default for Request<'_> {
     }
 }
 
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Place")
+    }
+}
+
 /// A place among the collections, given up when it is dropped.
 struct Place(Arc<Shared>);
 
@@ -203,9 +209,9 @@ impl Pprof {
             Page::Redirect => Answer::redirect("pprof/"),
             Page::Cmdline => Answer::text(command_line()),
             Page::Symbol if request.method == "POST" => {
-                Answer::text(symbols(&String::from_utf8_lossy(request.body)))
+                self.names(query::addresses(&String::from_utf8_lossy(request.body)))
             }
-            Page::Symbol => Answer::text(symbols(query)),
+            Page::Symbol => self.names(query::addresses(query)),
             Page::Profile(kind) => {
                 let is_head = request.method == "HEAD";
                 match Parameters::parse(query) {
@@ -228,16 +234,25 @@ impl Pprof {
         if is_head {
             return Answer::head(kind, parameters);
         }
-        let count = &self.shared.collections;
-        let taken = count.fetch_update(Relaxed, Relaxed, |n| (n < self.most).then_some(n + 1));
-        if taken.is_err() {
-            return Answer::busy(self.most);
-        }
-        let place = Place(self.shared.clone());
+        let Some(place) = self.place() else { return Answer::busy(self.most) };
         match Collection::begin(self, kind, parameters, place) {
             Ok(collection) => Answer::collection(collection),
             Err(error) => Answer::refused(500, format!("cannot sample: {error}")),
         }
+    }
+
+    fn names(&self, addresses: Vec<u64>) -> Answer {
+        match self.place() {
+            Some(place) => Answer::names(Names { addresses, _place: place }),
+            None => Answer::busy(self.most),
+        }
+    }
+
+    /// A place among the collections, if there is one.
+    fn place(&self) -> Option<Place> {
+        let count = &self.shared.collections;
+        let taken = count.fetch_update(Relaxed, Relaxed, |n| (n < self.most).then_some(n + 1));
+        taken.ok().map(|_| Place(self.shared.clone()))
     }
 
     /// Why a profile can't be had; none where it can.
@@ -274,15 +289,23 @@ fn command_line() -> String {
     words.join("\0")
 }
 
-/// The names of addresses, as Go's tool asks for them.
-fn symbols(asked: &str) -> String {
-    use std::fmt::Write;
-    // How many there are is not known; that there are some is all that is looked at.
-    let mut text = String::from("num_symbols: 1\n");
-    let addresses = query::addresses(asked);
-    collection::names_of(&addresses, &mut |address, name| {
-        // Writing to a String never fails.
-        let _ = writeln!(text, "{address:#x} {name}");
-    });
-    text
+/// Names of addresses, as Go's tool asks for them: looked for when they are written.
+#[derive(Debug)]
+struct Names {
+    addresses: Vec<u64>,
+    _place: Place,
+}
+
+impl Names {
+    fn write(&self) -> String {
+        use std::fmt::Write;
+        // How many there are is not known; that there are some is all that is looked at.
+        let is_known = cfg!(feature = "symbols");
+        let mut text = format!("num_symbols: {}\n", u8::from(is_known));
+        collection::names_of(&self.addresses, &mut |address, name| {
+            // Writing to a String never fails.
+            let _ = writeln!(text, "{address:#x} {name}");
+        });
+        text
+    }
 }

@@ -36,7 +36,7 @@ use promql::Cancel;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub(crate) use error::{ApiError, ErrorKind};
-pub(crate) use reply::{Out, accepts_gzip, stream};
+pub(crate) use reply::{CHUNKS_AHEAD, Out, accepts_gzip, in_stage, stream};
 pub(crate) use status::PROMETHEUS_VERSION;
 
 use crate::app::App;

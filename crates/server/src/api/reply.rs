@@ -24,7 +24,7 @@ use super::error::ApiError;
 const CHUNK: usize = 64 * 1024;
 
 /// Chunks that wait for a client that reads slowly; then the writer waits.
-const CHUNKS_AHEAD: usize = 4;
+pub(crate) const CHUNKS_AHEAD: usize = 4;
 
 /// How long a client may take nothing before the writer gives up and frees its thread.
 const STALL: Duration = Duration::from_secs(30);
@@ -84,6 +84,17 @@ impl Out {
             accepts_gzip,
             state: State::Waiting(head),
             content_type,
+        }
+    }
+
+    /// The rest of a body whose head is out already.
+    pub(crate) fn of_body(chunks: mpsc::Sender<Chunk>) -> Self {
+        Out {
+            chunk: Vec::with_capacity(CHUNK),
+            encoder: None,
+            accepts_gzip: false,
+            state: State::Streaming(chunks),
+            content_type: HeaderValue::from_static(""),
         }
     }
 
@@ -165,7 +176,7 @@ impl Out {
     }
 
     /// Sends the rest.
-    fn finish(mut self) {
+    pub(crate) fn finish(mut self) {
         let mut last = std::mem::take(&mut self.chunk);
         if let State::Waiting(_) = self.state {
             let compress = self.accepts_gzip && last.len() >= COMPRESS_FROM;
@@ -241,12 +252,13 @@ pub(crate) async fn run_or(
     job: impl FnOnce() -> Result<Answer, ApiError> + Send + 'static,
 ) -> Response<Body> {
     let (sender, receiver) = oneshot::channel();
-    tokio::task::spawn_blocking(move || match in_stage(job) {
+    tokio::task::spawn_blocking(move || match in_stage("query", job) {
         Ok(answer) => {
-            let _stage = profiler::stage("answer");
-            let mut out = Out::new(sender, answer.content_type, accepts_gzip);
-            (answer.write)(&mut out);
-            out.finish();
+            in_stage("answer", || {
+                let mut out = Out::new(sender, answer.content_type, accepts_gzip);
+                (answer.write)(&mut out);
+                out.finish();
+            });
         }
         Err(error) => {
             let _ = sender.send(failure(&error));
@@ -255,8 +267,9 @@ pub(crate) async fn run_or(
     receiver.await.unwrap_or_else(|_| panicked())
 }
 
-fn in_stage<T>(job: impl FnOnce() -> T) -> T {
-    let _stage = profiler::stage("query");
+/// Has what `job` allocates counted for a stage.
+pub(crate) fn in_stage<T>(stage: &'static str, job: impl FnOnce() -> T) -> T {
+    let _stage = profiler::stage(stage);
     job()
 }
 

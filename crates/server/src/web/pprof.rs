@@ -1,59 +1,69 @@
 //! `/debug/pprof/`: the server's own profiles.
 //!
-//! Whoever waits for a profile to be collected is a task; making it of what was collected is done on the
-//! threads of answers. A client that goes away ends its collection, and so does the end of the server: what
-//! was collected until then is sent.
+//! 1. The head of an answer goes out at once, for tools wait less patiently for it than for a body.
+//! 2. Until a profile is collected, a task waits. A client that goes away ends its collection; so does the end
+//!    of the server, which sends what was collected until then.
+//! 3. The profile is made on a thread of answers, and streamed.
 
-use http::header::{CONTENT_TYPE, HeaderName};
+use http::header::HeaderName;
 use http::{HeaderValue, Response, StatusCode};
-use profiler::serve::Request;
+use profiler::serve::{Answer, Request};
+use tokio::sync::mpsc;
 
-use super::{Body, Web};
-use crate::api::{Call, Out, accepts_gzip, stream};
+use super::{Body, Chunk, Web};
+use crate::api::{CHUNKS_AHEAD, Call, Out, in_stage};
 
 impl Web {
     /// A page of profiles.
-    pub(super) async fn profile(&self, call: &Call<'_>, is_head: bool) -> Response<Body> {
+    pub(super) fn profile(&self, call: &Call<'_>, is_head: bool) -> Response<Body> {
         let answer = self.app.pprof.answer(&Request {
             method: if is_head { "HEAD" } else { call.method.as_str() },
             path: call.path,
             query: call.query,
             body: &call.body,
         });
-        if let Some(time) = answer.ready_at() {
-            tokio::select! {
-                () = tokio::time::sleep_until(time.into()) => {}
-                () = self.app.stopping() => {}
-            }
-        }
-        let status = StatusCode::from_u16(answer.status()).unwrap_or(StatusCode::OK);
-        let headers: Vec<_> = answer
-            .headers()
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::from_u16(answer.status()).unwrap_or(StatusCode::OK);
+        let headers = answer.headers().filter_map(|(name, value)| {
             // Ours are all valid.
-            .filter_map(|(name, value)| {
-                Some((HeaderName::try_from(name).ok()?, HeaderValue::from_str(value).ok()?))
-            })
-            .collect();
-        let content_type = headers.iter().find(|(name, _)| name == CONTENT_TYPE);
-        let content_type = content_type.map(|(_, value)| value.clone());
-        let is_text =
-            content_type.as_ref().is_some_and(|value| value.as_bytes().starts_with(b"text/"));
-        let content_type =
-            content_type.unwrap_or(HeaderValue::from_static("application/octet-stream"));
-        // Profiles are packed already.
-        let gzip = is_text && accepts_gzip(call.headers);
-        let mut response = stream(gzip, content_type, move |out| {
-            let _ = answer.try_fold(out, |out: &mut Out, chunk| {
-                out.bytes(chunk);
-                if out.is_gone() { Err(()) } else { Ok(out) }
-            });
-        })
-        .await;
-        // An answer of which nothing could be made says so itself.
-        if response.status() == StatusCode::OK {
-            *response.status_mut() = status;
-            response.headers_mut().extend(headers);
-        }
+            Some((HeaderName::try_from(name).ok()?, HeaderValue::from_str(value).ok()?))
+        });
+        response.headers_mut().extend(headers);
+        *response.body_mut() = match answer.content_length() {
+            Some(_) => Body::from(answer.fold(Vec::new(), |mut whole, chunk| {
+                whole.extend_from_slice(chunk);
+                whole
+            })),
+            None => self.collect(answer),
+        };
         response
+    }
+
+    /// The body of a profile that is yet to be collected.
+    fn collect(&self, answer: Answer) -> Body {
+        let (sender, chunks) = mpsc::channel(CHUNKS_AHEAD);
+        let app = self.app.clone();
+        tokio::spawn(async move {
+            if let Some(time) = answer.ready_at() {
+                tokio::select! {
+                    () = tokio::time::sleep_until(time.into()) => {}
+                    () = app.stopping() => {}
+                    () = sender.closed() => return,
+                }
+            }
+            tokio::task::spawn_blocking(move || in_stage("answer", || write(answer, sender)));
+        });
+        Body::chunks(chunks)
+    }
+}
+
+fn write(answer: Answer, chunks: mpsc::Sender<Chunk>) {
+    let mut out = Out::of_body(chunks);
+    let written = answer.try_fold((), |(), chunk| {
+        out.bytes(chunk);
+        if out.is_gone() { Err(()) } else { Ok(()) }
+    });
+    if written.is_ok() {
+        out.finish();
     }
 }

@@ -112,10 +112,15 @@ impl<'c> Connection<'c> {
                             None => return false,
                         },
                     };
+                    // Clients wait for a head less patiently than for a body.
+                    let has_head = answer.is_rendered();
+                    if has_head && self.send_head(&head, &answer).is_err() {
+                        return false;
+                    }
                     if answer.ready_at().is_some_and(|time| !self.wait_until(time)) {
                         return false;
                     }
-                    let is_done = self.respond(&head, answer).is_ok();
+                    let is_done = self.respond(&head, answer, has_head).is_ok();
                     self.buffer.copy_within(head.length..self.filled, 0);
                     self.filled -= head.length;
                     if is_done && !head.is_kept {
@@ -140,7 +145,7 @@ impl<'c> Connection<'c> {
 
     fn refuse(&mut self, status: u16, text: &'static str) -> bool {
         let head = Head { length: self.filled, is_kept: false, is_old: false };
-        if self.respond(&head, Answer::text(status, text)).is_ok() {
+        if self.respond(&head, Answer::text(status, text), false).is_ok() {
             self.linger();
         }
         false
@@ -284,13 +289,22 @@ impl<'c> Connection<'c> {
         Target::Answer(answer)
     }
 
-    fn respond(&self, head: &Head, answer: Answer) -> io::Result<()> {
+    /// Sends the head alone, of an answer whose body takes its time.
+    fn send_head(&self, head: &Head, answer: &Answer) -> io::Result<()> {
+        let deadline = Instant::now() + self.shared.settings.answer_patience;
+        let mut room = [0; 1024];
+        let length = write_head(&mut room[..], answer, head)?;
+        let mut out = Timed { stream: self.stream, deadline };
+        out.write_parts([&room[..length], b"", b"", b""])
+    }
+
+    fn respond(&self, head: &Head, answer: Answer, has_head: bool) -> io::Result<()> {
         let mut out = Timed {
             stream: self.stream,
             deadline: Instant::now() + self.shared.settings.answer_patience,
         };
         let mut room = [0; 1024];
-        let mut length = write_head(&mut room[..], &answer, head)?;
+        let mut length = if has_head { 0 } else { write_head(&mut room[..], &answer, head)? };
         if answer.content_length().is_some() || answer.is_head() {
             return answer
                 .try_fold(true, |_, chunk| {

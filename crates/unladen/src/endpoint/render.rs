@@ -1,7 +1,8 @@
 //! Answers whose bodies somebody else renders: what the listener, hyper and axum send besides metrics.
 //!
-//! Such a body may have to be waited for, as a profile over 30 seconds has to be. Whoever sends it waits, and
-//! drops it when the client goes away meanwhile; nothing of it is rendered before its time.
+//! Such a body may have to be waited for, as a profile over 30 seconds has to be. Whoever sends it sends the head
+//! at once, waits, and drops the body when the client goes away meanwhile; nothing is rendered before its
+//! time.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -55,6 +56,12 @@ impl Answer {
             Content::Rendered(body) if !self.is_head => body.ready_at(),
             _ => None,
         }
+    }
+
+    /// Whether there is a body that somebody else renders.
+    #[cfg(feature = "listener")]
+    pub(super) fn is_rendered(&self) -> bool {
+        matches!(self.content, Content::Rendered(_)) && !self.is_head
     }
 
     fn bare(status: u16) -> Self {
