@@ -1,8 +1,12 @@
 //! Walks of this process' own stacks.
 use std::hint::black_box;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError, mpsc};
 
 use profiler::unwind::{self, End, Registers, Walk};
+
+/// Held by those who ask what changed.
+static MODULES: Mutex<()> = Mutex::new(());
 
 #[inline(never)]
 fn descend(depth: usize, f: &mut dyn FnMut()) -> usize {
@@ -42,6 +46,7 @@ fn every_call_is_found_down_to_the_threads_start() {
 
 #[test]
 fn a_second_look_finds_nothing_new_and_modules_have_names_and_build_ids() {
+    let _held = MODULES.lock().unwrap_or_else(PoisonError::into_inner);
     unwind::refresh();
     assert_eq!(unwind::refresh(), unwind::Refreshed::Same);
     let modules = unwind::modules();
@@ -82,4 +87,74 @@ fn the_same_from_a_copy_of_the_stack() {
     })
     .join()
     .unwrap();
+}
+
+#[test]
+fn walks_go_on_while_tables_are_replaced_and_in_a_forked_child() {
+    let _held = MODULES.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(library) = ["libm.so.6", "libresolv.so.2", "libutil.so.1", "libanl.so.1"]
+        .map(|name| std::ffi::CString::new(name).unwrap())
+        .into_iter()
+        .find(|name| {
+            // SAFETY: asks whether it is loaded, and gives up what that took.
+            unsafe {
+                let loaded = libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD);
+                if !loaded.is_null() {
+                    libc::dlclose(loaded);
+                }
+                loaded.is_null()
+            }
+        })
+    else {
+        return;
+    };
+    unwind::refresh();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let walkers: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut frames = [0; 200];
+                    let mut walks = 0;
+                    while !stop.load(Ordering::Relaxed) {
+                        descend(20, &mut || assert_eq!(here(&mut frames).end, End::Root));
+                        walks += 1;
+                    }
+                    walks
+                })
+            })
+            .collect();
+        let before = unwind::statistics().bytes;
+        for _ in 0..10 {
+            // SAFETY: a library of the system is loaded and unloaded; nothing of it is used.
+            unsafe {
+                let loaded = libc::dlopen(library.as_ptr(), libc::RTLD_NOW);
+                assert!(!loaded.is_null());
+                assert_eq!(unwind::refresh(), unwind::Refreshed::Loaded);
+                libc::dlclose(loaded);
+            }
+            assert_eq!(unwind::refresh(), unwind::Refreshed::Unloaded);
+        }
+        // SAFETY: the child walks, prepares the tables anew, and leaves without running anything else.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let mut frames = [0; 200];
+            let inherited = here(&mut frames).end == End::Root;
+            let anew = unwind::refresh() == unwind::Refreshed::Loaded;
+            let walked = here(&mut frames).end == End::Root;
+            // SAFETY: leaves at once.
+            unsafe { libc::_exit(i32::from(!(inherited && anew && walked))) };
+        }
+        let mut status = -1;
+        // SAFETY: awaits the child from above.
+        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+        stop.store(true, Ordering::Relaxed);
+        for walker in walkers {
+            assert!(walker.join().unwrap() > 0);
+        }
+        assert_eq!(status, 0, "in the child");
+        unwind::refresh();
+        let after = unwind::statistics().bytes;
+        assert!(after < before + (2 << 20), "old tables are freed: {before} then {after} bytes");
+    });
 }

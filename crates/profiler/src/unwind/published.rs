@@ -182,9 +182,12 @@ impl Published {
         self.free(retired);
     }
 
-    /// Frees what was retired if nobody reads. Walks are short: a moment without any is soon found.
+    /// Frees what was retired if nobody reads. Walks take microseconds, so that a moment without any is soon
+    /// found; a reader that was preempted is waited for only when many versions have gathered, and otherwise
+    /// left to the next call.
     pub(super) fn free(&self, retired: &mut Vec<Retired>) {
-        const TRIES: usize = 64;
+        const TRIES: usize = 200;
+        const MANY: usize = 8;
         if retired.is_empty() {
             return;
         }
@@ -197,7 +200,11 @@ impl Published {
                 }
                 return;
             }
-            std::thread::yield_now();
+            if retired.len() > MANY {
+                std::thread::yield_now();
+            } else {
+                std::hint::spin_loop();
+            }
         }
     }
 
