@@ -25,6 +25,10 @@ pub(super) trait Memory {
 pub(super) trait Known: Copy {
     /// As [`Memory::word`], of what is known.
     fn peek(&self, address: u64) -> Option<u64>;
+
+    /// Says that memory up from `address` will soon be asked for.
+    #[inline(always)]
+    fn announce(&self, _address: u64) {}
 }
 
 /// The memory of this process. *Steady*; async-signal-safe; leaves errno alone. Each page is checked
@@ -48,6 +52,20 @@ impl Known for Own {
         }
         // SAFETY: the pages could be read a moment ago, and the word lies within them.
         Some(unsafe { std::ptr::read_volatile(address as *const u64) })
+    }
+
+    /// A step needs the word that the last one read, so that nothing overlaps by itself: on a stack that is in
+    /// no cache each step would wait for memory.
+    #[inline(always)]
+    fn announce(&self, address: u64) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            // SAFETY: a hint; it reads nothing, whatever the address.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(address as *const i8) };
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = address;
     }
 }
 

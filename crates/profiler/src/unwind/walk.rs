@@ -54,6 +54,9 @@ struct Position {
     jumps: usize,
 }
 
+/// How far ahead of the walk the stack is announced: about ten frames, as long as memory takes to answer.
+const AHEAD: u64 = 1536;
+
 /// Walks from `registers`. *Steady*; async-signal-safe.
 #[inline(always)]
 pub(super) fn walk<A: Architecture, R: Rulebook, M: Memory>(
@@ -108,6 +111,8 @@ impl Position {
         for frame in frames {
             let Some(rule) = rules.cached(pc - behind) else { break };
             let (cfa, ra, saved) = rule.frame(sp, fp);
+            known.announce(cfa.wrapping_add(AHEAD));
+            known.announce(cfa.wrapping_add(AHEAD + 64));
             // Where the frame pointer wasn't saved, what is read instead isn't used.
             let (Some(caller), Some(caller_fp)) = (known.peek(ra), known.peek(saved.unwrap_or(ra)))
             else {
