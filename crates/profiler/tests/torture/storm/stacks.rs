@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::time::Duration;
 use std::{io, mem, ptr, thread};
 
-use super::threads::install;
+use super::threads::{install, without_timers};
 use super::{Actor, Storm, spin};
 
 /// What is left of a stack at the deepest: a signal's frame with the largest registers there are (about
@@ -19,6 +19,7 @@ pub(super) fn recursion(actor: &Actor, storm: &Storm) -> Result<(), String> {
     while storm.goes_on() {
         actor.step("recursing");
         let life = || {
+            without_timers();
             let end = stack_end();
             for _ in 0..10 {
                 dive(end);

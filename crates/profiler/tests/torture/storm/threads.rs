@@ -130,9 +130,7 @@ pub(super) fn signals(actor: &Actor, storm: &Storm) -> Result<(), String> {
     let mut random = actor.random(storm);
     let timers = [(libc::SIGALRM, libc::ITIMER_REAL), (libc::SIGPROF, libc::ITIMER_PROF)];
     for (signal, _) in timers {
-        // On the alternate stack: there are threads here whose own is nearly full.
-        let flags = libc::SA_RESTART | libc::SA_ONSTACK;
-        install(signal, on_timer as *const () as usize, flags)?;
+        install(signal, on_timer as *const () as usize, libc::SA_RESTART)?;
     }
     while storm.goes_on() {
         actor.step("timers on");
@@ -153,8 +151,19 @@ pub(super) fn signals(actor: &Actor, storm: &Storm) -> Result<(), String> {
     Ok(())
 }
 
-/// Installs a handler that takes the signal's number alone. While it runs only the profiler's signal comes,
-/// because the stacks that `std` gives its threads for handlers have little more room than two frames need.
+/// Keeps the timers' signals from this thread, whose own stack will have no room for their handler.
+pub(super) fn without_timers() {
+    // SAFETY: the set is emptied before it is filled, and this thread's mask is its own.
+    unsafe {
+        let mut timers: libc::sigset_t = mem::zeroed();
+        libc::sigemptyset(&mut timers);
+        libc::sigaddset(&mut timers, libc::SIGALRM);
+        libc::sigaddset(&mut timers, libc::SIGPROF);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &timers, ptr::null_mut());
+    }
+}
+
+/// Installs a handler that takes the signal's number alone. While it runs only the profiler's signal comes.
 pub(super) fn install(signal: i32, handler: usize, flags: i32) -> Result<(), String> {
     // SAFETY: the action is complete, and the handler takes what such a handler is given.
     let result = unsafe {
