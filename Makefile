@@ -5,7 +5,7 @@ CARGO ?= cargo
 ARGS ?=
 
 .PHONY: run test page format lint unit browser fuzz compare-prometheus compare-readers bench-broker \
-	bench-sdk bench-record bench-encode bench-smoke clean
+	bench-sdk bench-record bench-encode bench-stacks bench-overhead bench-torture bench-smoke clean
 
 # Sets everything up and starts the server on port 9090, watching itself and this machine.
 run: page
@@ -73,6 +73,28 @@ peers-broker = go python
 peers-sdk = go java
 peers-record = go java python
 peers-encode = go
+
+# The profiler at work. A program is profiled with frame pointers and without, and beside a peer whose two
+# unwinders exclude each other: builds of their own, in directories of their own. Peers that can't be built
+# are named and left out, ARGS as above.
+bench-build = cd bench && $(CARGO) build --release --locked --no-default-features
+with-pointers = RUSTFLAGS="$(RUSTFLAGS) -C force-frame-pointers=yes"
+bench-stacks:
+	$(bench-build) --features stacks --bin bench-stacks
+	-$(with-pointers) $(SHELL) -c '$(bench-build) --features stacks --bin bench-stacks --target-dir target/frame-pointers'
+	cd bench && target/release/bench-stacks $(ARGS)
+
+bench-overhead:
+	$(CARGO) build --release --locked -p example-axum
+	$(bench-build) --features overhead --bin bench-overhead
+	-$(bench-build) --features overhead-pprof-rs --bin bench-overhead --target-dir target/pprof-rs
+	-$(with-pointers) $(SHELL) -c '$(bench-build) --features overhead-pprof-rs-frame-pointer --bin bench-overhead --target-dir target/pprof-rs-frame-pointer'
+	cd bench && target/release/bench-overhead $(ARGS)
+
+# Five minutes of everything at once that a profiler must survive; a minute of it is among the tests.
+bench-torture:
+	$(bench-build) --features torture --bin bench-torture
+	cd bench && target/release/bench-torture $(ARGS)
 
 # All of them in their tiny size, so that they do not rot.
 bench-smoke:

@@ -56,6 +56,12 @@ impl Measured {
         median(self.0.get(key)?)
     }
 
+    /// All that was told under keys that begin so.
+    pub fn all(&self, prefix: &str) -> Vec<f64> {
+        let known = self.0.iter().filter(|(key, _)| key.starts_with(prefix));
+        known.flat_map(|(_, values)| values.iter().copied()).collect()
+    }
+
     /// The largest of what was told under this key.
     pub fn most(&self, key: &str) -> Option<f64> {
         self.0.get(key)?.iter().copied().max_by(f64::total_cmp)
@@ -65,7 +71,16 @@ impl Measured {
 impl Engine {
     /// Starts this binary again as the engine `name` and waits until its data is built.
     pub fn start(name: &str, arguments: &[String]) -> Result<Engine, Failure> {
-        let mut child = Command::new(std::env::current_exe()?)
+        Engine::start_program(&std::env::current_exe()?, name, arguments)
+    }
+
+    /// As [`Engine::start`], but another program that answers as this one would: the same one built otherwise.
+    pub fn start_program(
+        program: &Path,
+        name: &str,
+        arguments: &[String],
+    ) -> Result<Engine, Failure> {
+        let mut child = Command::new(program)
             .args(["--engine", name])
             .args(arguments)
             .stdin(Stdio::piped())
@@ -124,6 +139,14 @@ impl Drop for Engine {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Where the Makefile leaves a program that is built with `--target-dir target/DIRECTORY`; this program
+/// for none.
+pub fn other_build(program: &str, directory: Option<&str>) -> Result<PathBuf, Failure> {
+    let Some(directory) = directory else { return Ok(std::env::current_exe()?) };
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("target");
+    Ok(target.join(directory).join("release").join(program))
 }
 
 /// Where `bench/peers/build` leaves a program.

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! clock       CPU and wall time of a piece of work; pinning a thread
+//! deep        calls nested 500 deep
 //! memory      resident memory and its peak, from /proc/self
 //! protocol    the line `PEER name key=value …` that engines and peers print
 //! engine      an engine as a child process that answers commands, and the peers that only run and print
@@ -15,6 +16,7 @@
 //! that becomes slow becomes slow for all of them.
 
 pub mod clock;
+pub mod deep;
 pub mod engine;
 pub mod memory;
 pub mod options;
