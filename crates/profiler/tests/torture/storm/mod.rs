@@ -231,7 +231,7 @@ fn rage(options: &Options) -> Result<(), String> {
         .collect::<Result<_, _>>()
         .map_err(|error| format!("an actor's thread: {error}"))?;
     let actors: Vec<Arc<Actor>> = actors.into_iter().map(|(actor, _)| actor).collect();
-    let mut history = watch::watch(&actors, &storm, Duration::from_secs(options.seconds));
+    let history = watch::watch(&actors, &storm, Duration::from_secs(options.seconds));
     storm.is_over.store(true, Relaxed);
     watch::wait(&actors, &playing);
     for playing in playing {
@@ -243,8 +243,11 @@ fn rage(options: &Options) -> Result<(), String> {
     if let Some(failure) = storm.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
         return Err(failure);
     }
-    let leaked = history.leaked(&before)?;
+    let leaked = history.leaked(&before, storm.current.tables())?;
     print(&storm.counts, options.seconds, leaked);
+    if options.wants("restarts") && storm.counts.complete.load(Relaxed) == 0 {
+        return Err("no profiler has seen a whole stack".to_owned());
+    }
     Ok(())
 }
 

@@ -48,6 +48,11 @@ impl Current {
         ));
     }
 
+    /// The bytes of the heap profile's tables.
+    pub(super) fn tables(&self) -> i64 {
+        self.tables.statistics().bytes as i64
+    }
+
     /// When all is over.
     pub(super) fn stop(&self) {
         self.set(None);

@@ -12,14 +12,20 @@ use std::time::{Duration, Instant};
 
 use super::{Actor, STALL, Storm, crash, pause};
 
-/// What memory may grow by between the first third and the last, the profilers' own tables left out:
-/// allocators keep what they were given back, and more of it the longer a storm of sizes lasts.
-const MOST_GROWTH: i64 = 24 << 20;
+/// What may be left allocated when all is over, the heap profile's tables apart: the rings that handlers
+/// look into are kept for good, 64 slots of every depth that was asked for.
+const MOST_LEFT: i64 = 4 << 20;
+
+/// What resident memory may grow by between the first third and the last, the profilers' own tables apart.
+/// Allocators keep what they were given back, in pieces, and for some minutes more and more of it.
+const MOST_GROWTH: i64 = 64 << 20;
 
 /// What the process has at a time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Held {
     resident: i64,
+    /// What the program's allocator gave and did not get back.
+    live: i64,
     tables: i64,
     files: usize,
     threads: usize,
@@ -34,7 +40,11 @@ impl Held {
         };
         let files = fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
         let threads = of("Threads:") as usize;
-        Held { resident: of("RssAnon:") * 1024, tables: 0, files, threads }
+        let mut live = 0;
+        profiler::heap::stages(|_, counts| {
+            live += counts.allocated_bytes.cast_signed() - counts.freed_bytes.cast_signed();
+        });
+        Held { resident: of("RssAnon:") * 1024, live, tables: 0, files, threads }
     }
 }
 
@@ -42,9 +52,9 @@ impl Held {
 pub(super) struct History(Vec<Held>);
 
 impl History {
-    /// How much more memory the last third had than the first; an error where that, or what is open or
-    /// alive when all is over, is more than it may be.
-    pub(super) fn leaked(&mut self, before: &Held) -> Result<i64, String> {
+    /// How many bytes are allocated that were not before, the tables' apart; an error where these are more
+    /// than there may be, files or threads are left over, or resident memory went on growing.
+    pub(super) fn leaked(&self, before: &Held, tables: i64) -> Result<i64, String> {
         let after = settled(before);
         if after.files > before.files || after.threads > before.threads {
             return Err(format!(
@@ -56,9 +66,13 @@ impl History {
                 open_files(),
             ));
         }
+        let left = after.live - before.live - tables;
+        if left > MOST_LEFT {
+            return Err(format!("{left} bytes are left allocated, {tables} in tables apart"));
+        }
         let third = self.0.len() / 3;
         if third == 0 {
-            return Ok(0);
+            return Ok(left);
         }
         // The first tenth is left out: the program warms up.
         let first = middle(&self.0[(third / 3).min(third - 1)..third]);
@@ -74,7 +88,7 @@ impl History {
                 course.join(" "),
             ));
         }
-        Ok(grown)
+        Ok(left)
     }
 }
 
