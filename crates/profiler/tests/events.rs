@@ -172,10 +172,43 @@ fn processor_time_is_found_without_signals() {
     events.stop();
     drop(events);
 
+    costs_no_more_than_it_may();
+    assert_eq!(descriptors(), open);
+
     let off = Events::builder().frequency(0).start().unwrap();
     assert!(!off.is_running());
     assert!(Events::builder().budget(f64::NAN).start().is_err());
     let none = Events::builder().descriptors(0).start().unwrap_err().to_string();
     assert!(none.contains("descriptors"), "{none}");
     assert_eq!(descriptors(), open);
+}
+
+/// Samples that cost too much become fewer, for threads that inherited their counters, too.
+fn costs_no_more_than_it_may() {
+    let events = Events::builder().frequency(1999).budget(0.004).start().unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let (worker, _) = works("worker", &stop);
+    let usual = events.statistics().period_ns;
+    assert_eq!(usual, 500_250);
+    let begun = Instant::now();
+    while events.statistics().period_ns < 4 * usual && begun.elapsed() < Duration::from_secs(60) {
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
+    let slow = events.statistics();
+    assert!(slow.period_ns >= 4 * usual, "{slow:?}");
+    // From here on at the new pace, over some rests.
+    events.settle();
+    let mut window = events.cpu().window();
+    let begun = Instant::now();
+    let seen = events.statistics().samples;
+    // While it rests there are none.
+    while begun.elapsed() < Duration::from_secs(5) || events.statistics().samples < seen + 20 {
+        assert!(begun.elapsed() < Duration::from_secs(90), "{:?}", events.statistics());
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
+    events.settle();
+    let found = &read(&mut window)["worker"];
+    assert!(found.cpu > 2 * usual as i64 * found.samples && found.samples >= 20, "{found:?}");
+    stop.store(true, Relaxed);
+    worker.join().unwrap();
 }

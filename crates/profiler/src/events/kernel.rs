@@ -52,7 +52,8 @@ const INHERIT_IN_PROCESS: u64 = 1 << 35;
 /// For descriptors that programs started by `exec` do not get.
 const CLOSE_ON_EXEC: u64 = 1 << 3;
 
-const SET_PERIOD: libc::c_ulong = 0x4008_2404;
+const ENABLE: libc::c_ulong = 0x2400;
+const DISABLE: libc::c_ulong = 0x2401;
 const SET_OUTPUT: libc::c_ulong = 0x2405;
 const GET_ID: libc::c_ulong = 0x8008_2407;
 
@@ -157,10 +158,11 @@ impl Counter {
         check(unsafe { libc::ioctl(self.0.as_raw_fd(), SET_OUTPUT as _, other.0.as_raw_fd()) })
     }
 
-    /// Changes the nanoseconds between samples, for the threads that inherited it, too.
-    pub(super) fn set_period(&self, period: u64) -> io::Result<()> {
-        // SAFETY: it reads 8 bytes from the place given.
-        check(unsafe { libc::ioctl(self.0.as_raw_fd(), SET_PERIOD as _, &raw const period) })
+    /// Starts or stops it, for the threads that inherited it, too. (A new period would not reach those.)
+    pub(super) fn switch(&self, on: bool) -> io::Result<()> {
+        let switch = if on { ENABLE } else { DISABLE };
+        // SAFETY: it takes a number: 0 for this counter and not its group.
+        check(unsafe { libc::ioctl(self.0.as_raw_fd(), switch as _, 0) })
     }
 }
 

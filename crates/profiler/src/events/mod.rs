@@ -69,7 +69,7 @@ impl Builder {
     }
 
     /// The share of one processor that sampling may take; 0.02 without this. Where samples cost more, there
-    /// are fewer; one for ten seconds of processor time at least. With 0 nothing is sampled.
+    /// are fewer: it rests in between, for ten seconds at most. With 0 nothing is sampled.
     #[must_use]
     pub fn budget(mut self, share: f64) -> Self {
         self.budget = share;
@@ -249,7 +249,7 @@ pub struct Statistics {
     /// Whether time in the kernel has samples of its own. If not, it is given to the thread's samples outside
     /// of the kernel: `kernel.perf_event_paranoid` above 1 does not allow more.
     pub samples_kernel: bool,
-    /// Nanoseconds of processor time between samples, now.
+    /// Nanoseconds of processor time between samples, now and on average.
     pub period_ns: u64,
     /// Nanoseconds that reading took, and an estimate of what sampling took in the kernel.
     pub cost_ns: u64,
@@ -321,12 +321,10 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
+        // A child process has the handle and not the thread; what that had stays there for ever, rings
+        // too, whose memory a child does not get: there may be something else now.
         if self.is_own() {
             self.stop();
-        } else {
-            // A child process has the descriptors and not the thread; neither the rings are its own, whose
-            // memory a child does not get: what is there now may be something else.
-            std::mem::forget(self.reader().take());
         }
     }
 }
@@ -363,16 +361,18 @@ impl Shared {
         let mut descriptors = vec![descriptor(woken.as_raw_fd())];
         descriptors.extend(reader.watch().ring_descriptors().map(descriptor));
         let mut pause = Pause::of(reader.period());
+        let mut due = None;
         *self.lock() = Some(reader);
         let _ = ready.send(Ok(()));
         while !self.stop.load(Relaxed) {
-            kernel::wait(&mut descriptors, pause.milliseconds);
+            kernel::wait(&mut descriptors, pause.until(due));
             if let Some(reader) = &mut *self.lock() {
                 let samples = reader.drain();
                 reader.reconsider(now());
                 // A ring whose descriptor says nothing any more has to be looked at in time.
                 let is_heard = descriptors[1..].iter().all(|descriptor| descriptor.fd >= 0);
                 pause.next(reader.period(), samples == 0 && is_heard);
+                due = reader.due();
             }
         }
         let reader = self.lock().take();
@@ -397,6 +397,14 @@ impl Pause {
     fn of(period: u64) -> Pause {
         // A ring has room for seven samples of the usual size, and its processor takes one in a period.
         Pause { milliseconds: (4 * period / 1_000_000).clamp(10, 1000) as i32 }
+    }
+
+    /// At most until `due`.
+    fn until(&self, due: Option<u64>) -> i32 {
+        let left = due.map_or(i32::MAX, |due| {
+            (due.saturating_sub(now()) / 1_000_000 + 1).try_into().unwrap_or(i32::MAX)
+        });
+        self.milliseconds.min(left)
     }
 
     fn next(&mut self, period: u64, idle: bool) {

@@ -17,8 +17,10 @@ use crate::unwind::{self, End};
 /// What a sample costs in the kernel: an interrupt, and some nanoseconds for each 16 bytes of stack.
 /// It is charged to the thread sampled, and nothing tells how much it was.
 const SAMPLE_COST: u64 = 2_000;
-/// The longest period, in nanoseconds.
-const LONGEST: u64 = 10_000_000_000;
+/// How long counters run at a time where they may not always, in nanoseconds.
+const ON: u64 = 200_000_000;
+/// How much rarer samples may become: counters then rest for ten seconds.
+const RAREST: f64 = 51.0;
 /// How often the period is reconsidered, in nanoseconds.
 const RECONSIDER: u64 = 1_000_000_000;
 
@@ -52,43 +54,67 @@ pub(super) struct Reader {
     pending: Vec<Pending>,
     ended: Vec<Tid>,
     statistics: Statistics,
+    /// Nanoseconds between samples while counters run.
+    period: u64,
     pace: Pace,
 }
 
-/// How often there is a sample, so that samples cost no more than they may.
+/// How often there is a sample, so that samples cost no more than they may. Where they would, counters run
+/// for a while and rest for a while: only that reaches the threads that inherited them. What a thread had of
+/// a processor meanwhile goes to its next sample.
 struct Pace {
     share: f64,
     stack: u64,
-    /// The period that was asked for, and that which is.
-    usual: u64,
-    period: u64,
+    /// How many times rarer samples are than asked for.
+    rarer: f64,
     /// When it was reconsidered last, and what was spent up to then.
     when: u64,
     spent: u64,
+    is_on: bool,
+    /// When counters are switched next.
+    switch: u64,
 }
 
 impl Pace {
-    /// The period to go on with, if it changes. `spent` is what everything cost up to `now`.
-    fn reconsider(&mut self, now: u64, spent: u64) -> Option<u64> {
+    fn new(share: f64, stack: u32, now: u64) -> Self {
+        Pace {
+            share,
+            stack: stack.into(),
+            rarer: 1.0,
+            when: now,
+            spent: 0,
+            is_on: true,
+            switch: now,
+        }
+    }
+
+    /// Whether it was time to reconsider. `spent` is what everything cost up to `now`.
+    fn reconsider(&mut self, now: u64, spent: u64) -> bool {
         let elapsed = now.saturating_sub(self.when);
-        if elapsed < RECONSIDER {
-            return None;
+        // Over running and resting.
+        if elapsed < RECONSIDER.max((ON as f64 * self.rarer) as u64) {
+            return false;
         }
         let share = spent.saturating_sub(self.spent) as f64 / elapsed as f64;
         (self.when, self.spent) = (now, spent);
         // Up at once, down slowly: a burst must not cost twice.
         let factor = match share / self.share {
-            over @ 1.0.. => over.min(16.0),
+            over @ 1.0.. => over,
             under => (under / 0.8).clamp(0.5, 1.0),
         };
-        let period =
-            ((self.period as f64 * factor) as u64).clamp(self.usual, LONGEST.max(self.usual));
-        // Small changes are noise.
-        if period.abs_diff(self.period) * 16 < self.period {
+        self.rarer = (self.rarer * factor).clamp(1.0, RAREST);
+        true
+    }
+
+    /// Whether counters are to be switched now, and to what.
+    fn switch(&mut self, now: u64) -> Option<bool> {
+        let rests = self.rarer > 1.05;
+        if (!rests && self.is_on) || (rests && now < self.switch) {
             return None;
         }
-        self.period = period;
-        Some(period)
+        self.is_on = !self.is_on;
+        self.switch = now + if self.is_on { ON } else { (ON as f64 * (self.rarer - 1.0)) as u64 };
+        Some(self.is_on)
     }
 }
 
@@ -113,14 +139,8 @@ impl Reader {
                 period_ns: options.period(),
                 ..Statistics::default()
             },
-            pace: Pace {
-                share: options.budget,
-                stack: u64::from(options.stack_bytes),
-                usual: options.period(),
-                period: options.period(),
-                when: now,
-                spent: 0,
-            },
+            pace: Pace::new(options.budget, options.stack_bytes, now),
+            period: options.period(),
             watch,
             threads: threads.collect(),
             pid: std::process::id(),
@@ -140,7 +160,12 @@ impl Reader {
     }
 
     pub(super) fn period(&self) -> u64 {
-        self.pace.period
+        self.period
+    }
+
+    /// When it wants to be asked again, whatever the kernel wrote.
+    pub(super) fn due(&self) -> Option<u64> {
+        (self.pace.rarer > 1.0).then_some(self.pace.switch)
     }
 
     pub(super) fn statistics(&self) -> Statistics {
@@ -184,15 +209,16 @@ impl Reader {
 
     /// Keeps the cost below the budget, and forgets threads whose end was lost.
     pub(super) fn reconsider(&mut self, now: u64) {
-        if now.saturating_sub(self.pace.when) < RECONSIDER {
-            return;
+        if self.pace.reconsider(now, self.statistics.cost_ns) {
+            self.statistics.period_ns = (self.period as f64 * self.pace.rarer) as u64;
+            if self.threads.len() > 64 && self.statistics.lost > 0 {
+                self.threads.retain(|&tid, _| cpu_of(Tid(tid)).is_some());
+            }
         }
-        if self.threads.len() > 64 && self.statistics.lost > 0 {
-            self.threads.retain(|&tid, _| cpu_of(Tid(tid)).is_some());
-        }
-        if let Some(period) = self.pace.reconsider(now, self.statistics.cost_ns) {
-            self.watch.set_period(period);
-            self.statistics.period_ns = period;
+        if let Some(on) = self.pace.switch(now) {
+            let begun = own_cpu();
+            self.watch.switch(on);
+            self.statistics.cost_ns += own_cpu().saturating_sub(begun);
         }
     }
 
@@ -273,28 +299,34 @@ impl Reader {
 mod tests {
     use super::*;
 
-    /// The shares and periods of a minute in which a sample costs 10 microseconds and `busy` processors work.
-    fn minute(share: f64, usual: u64, busy: impl Fn(u64) -> u64) -> (f64, u64) {
-        let mut pace = Pace { share, stack: 0, usual, period: usual, when: 0, spent: 0 };
-        let (mut spent, mut longest) = (0, 0);
-        for second in 1..=60 {
-            spent += busy(second) * 1_000_000_000 / pace.period * 10_000;
-            let _ = pace.reconsider(second * 1_000_000_000, spent);
-            longest = longest.max(pace.period);
+    /// The share of a processor in a minute in which a sample costs 10 microseconds and `busy` processors
+    /// work, and the longest rest in milliseconds.
+    fn minute(share: f64, hertz: u64, busy: impl Fn(u64) -> u64) -> (f64, u64) {
+        let mut pace = Pace::new(share, 0, 0);
+        let (mut spent, mut rest, mut longest) = (0, 0, 0);
+        for millisecond in 1..=60_000 {
+            rest = if pace.is_on { 0 } else { rest + 1 };
+            longest = rest.max(longest);
+            if pace.is_on {
+                spent += busy(millisecond / 1000) * hertz * 10;
+            }
+            pace.reconsider(millisecond * 1_000_000, spent);
+            pace.switch(millisecond * 1_000_000);
         }
         (spent as f64 / 60e9, longest)
     }
 
     #[test]
-    fn the_period_grows_with_the_cost_and_shrinks_again() {
-        let (share, longest) = minute(0.02, 10_000_000, |_| 4);
-        assert!(share < 0.005 && longest == 10_000_000, "cheap enough as it is: {share} {longest}");
-        let (share, longest) = minute(0.02, 10_000_000, |_| 64);
-        assert!((0.015..0.023).contains(&share) && longest > 20_000_000, "{share} {longest}");
-        let (share, longest) =
-            minute(0.02, 10_000_000, |second| if second < 30 { 0 } else { 1000 });
-        assert!(share < 0.03 && longest < 2_000_000_000, "{share} {longest}");
-        let (_, longest) = minute(0.000_001, 10_000_000, |_| 100);
-        assert!(longest <= LONGEST);
+    fn counters_rest_when_samples_cost_too_much() {
+        let (share, rest) = minute(0.02, 100, |_| 4);
+        assert!(share < 0.005 && rest == 0, "cheap enough as it is: {share} {rest}");
+        let (share, rest) = minute(0.02, 100, |_| 64);
+        assert!((0.015..0.024).contains(&share) && rest > 100, "{share} {rest}");
+        let (share, rest) = minute(0.02, 100, |second| if second < 30 { 0 } else { 100 });
+        assert!(share < 0.02 && rest > 200, "{share} {rest}");
+        let (share, rest) = minute(0.02, 100, |second| if second < 20 { 100 } else { 1 });
+        assert!(share < 0.02 && rest < 5000, "it recovers: {share} {rest}");
+        let (_, rest) = minute(0.000_001, 100, |_| 100);
+        assert!(rest <= 10_001, "{rest}");
     }
 }

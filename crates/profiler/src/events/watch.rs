@@ -165,10 +165,11 @@ impl Watch {
         self.owners.iter().map(|&owner| self.counters[owner].as_raw_fd())
     }
 
-    pub(super) fn set_period(&self, period: u64) {
+    /// Starts or stops all counters.
+    pub(super) fn switch(&self, on: bool) {
         for counter in &self.counters {
             // One that refuses goes on as before, which costs more than it should and is seen there.
-            let _ = counter.set_period(period);
+            let _ = counter.switch(on);
         }
     }
 }
