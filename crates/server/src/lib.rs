@@ -10,6 +10,7 @@ pub mod http_client;
 mod log;
 pub mod machine;
 mod metrics;
+pub mod profiles;
 mod profiling;
 pub mod relabel;
 pub mod scrape;

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use server::cli::{self, Command};
+use server::profiles;
 
 /// jemalloc, counted by stage and sampled for the heap's profile.
 #[global_allocator]
@@ -18,6 +19,15 @@ fn main() -> ExitCode {
     match cli::parse(std::env::args().skip(1)) {
         Ok(Command::Serve(options)) => server::serve::run(*options),
         Ok(Command::CheckConfig(files)) => server::serve::check_config(&files),
+        Ok(Command::Profile(request)) => {
+            match profiles::run(&request, &mut std::io::stdout().lock()) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(reason) => {
+                    eprintln!("unladen profile: {reason}");
+                    ExitCode::FAILURE
+                }
+            }
+        }
         Ok(Command::Print(text)) => {
             print!("{text}");
             ExitCode::SUCCESS

@@ -14,6 +14,8 @@ use std::path::PathBuf;
 use flags::{Effect, FEATURES, FLAGS, Flag, Takes};
 pub use options::{LogFormat, ServeOptions};
 
+use crate::profiles::{self, Wanted};
+
 /// What was asked for.
 #[derive(Debug)]
 pub enum Command {
@@ -21,6 +23,8 @@ pub enum Command {
     Serve(Box<ServeOptions>),
     /// Check configuration files.
     CheckConfig(Vec<PathBuf>),
+    /// Look at profiles.
+    Profile(Box<profiles::Request>),
     /// Print a text and end well.
     Print(String),
 }
@@ -59,10 +63,17 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Command, Mis
             arguments.next();
             check(arguments)
         }
+        Some("profile") => {
+            arguments.next();
+            Ok(match profiles::parse(arguments)? {
+                Wanted::Run(request) => Command::Profile(request),
+                Wanted::Help(text) => Command::Print(text),
+            })
+        }
         Some("help") => Ok(Command::Print(help())),
         Some("version") => Ok(Command::Print(version())),
         Some(word) if !word.starts_with('-') => Err(Mistake::new(format!(
-            "unknown command {word:?}: there are serve, check config, help and version"
+            "unknown command {word:?}: there are serve, check config, profile, help and version"
         ))),
         _ => serve(arguments),
     }
@@ -193,12 +204,14 @@ pub fn version() -> String {
 fn help() -> String {
     let mut text = String::from(
         "usage: unladen [serve] [<flags>]\n       \
-         unladen check config FILE...\n\n\
+         unladen check config FILE...\n       \
+         unladen profile top|flame|diff [<flags>] FILE|URL\n\n\
          Metrics and profiles that add no load to what they observe: a server that takes the place\n\
          of Prometheus, with its flags, its configuration and its API.\n\n\
          Commands:\n  \
          serve              Scrape, keep, query (what happens without a command)\n  \
          check config FILE  Say what is wrong with a configuration, and where\n  \
+         profile            Look at profiles: tables, flame graphs, differences (see profile --help)\n  \
          version            Say which version this is\n\nFlags:\n",
     );
     for flag in FLAGS.iter().filter(|flag| !flag.help.is_empty()) {
