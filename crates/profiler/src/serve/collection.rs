@@ -40,7 +40,7 @@ pub(super) struct Collection {
 }
 
 enum Source {
-    Window(Window, Tables),
+    Window(Box<Window>, Tables),
     /// Asked when the answer is written.
     Threads,
 }
@@ -84,8 +84,10 @@ impl Collection {
             _ => {}
         }
         let source = match (profile, length) {
-            (Some(profile), Some(_)) => Source::Window(profile.window(), profile.tables()),
-            (Some(profile), None) => Source::Window(profile.total(), profile.tables()),
+            (Some(profile), Some(_)) => {
+                Source::Window(Box::new(profile.window()), profile.tables())
+            }
+            (Some(profile), None) => Source::Window(Box::new(profile.total()), profile.tables()),
             (None, _) => Source::Threads,
         };
         let begun = Instant::now();
