@@ -124,7 +124,7 @@ fn profiles_are_fetched() {
                 _ => (404, b"not here".to_vec(), None),
             };
             let mut response = tiny_http::Response::from_data(body).with_status_code(status);
-            for encoding in encoding {
+            if let Some(encoding) = encoding {
                 response.add_header(header("Content-Encoding", encoding));
             }
             let _ = request.respond(response);
