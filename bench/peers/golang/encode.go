@@ -15,6 +15,7 @@ import (
 const (
 	samplesPerStack = 5
 	endpoints       = 50
+	sharedWays      = 100
 	codeBegin       = 0x400000
 )
 
@@ -37,11 +38,16 @@ func newEncodeWorkload(size encodeSize) *encodeWorkload {
 		w.fileNames = append(w.fileNames, fmt.Sprintf("src/module%d.rs", f%size.files))
 	}
 	for s := range size.stacks {
-		state := uint64(s) + 1
+		// The inner fifth is the stack's own, the rest that of many.
+		own, shared := uint64(s)+1, uint64(size.stacks+s%sharedWays)+1
 		stack := make([]uint32, size.depth)
 		for d := range stack {
-			state = state*6364136223846793005 + 1442695040888963407
-			stack[d] = uint32((state >> 33) % uint64(size.functions))
+			state := &shared
+			if d < size.depth/5 {
+				state = &own
+			}
+			*state = *state*6364136223846793005 + 1442695040888963407
+			stack[d] = uint32((*state >> 33) % uint64(size.functions))
 		}
 		w.frames = append(w.frames, stack)
 	}

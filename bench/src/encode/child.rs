@@ -21,12 +21,11 @@ pub fn run(name: &str, options: &Options) -> Result<(), Failure> {
                     "cold" => engine.cold(&workload)?,
                     _ => engine.again(&workload)?,
                 };
-                let samples = workload.size.samples() as f64;
-                line.set(&format!("{command}_record_ns"), cost.record.cpu_ns / samples);
-                line.set(&format!("{command}_encode_ms"), cost.encode.cpu_ns / 1e6);
-                line.set(&format!("{command}_ms"), (cost.record.cpu_ns + cost.encode.cpu_ns) / 1e6);
-                line.set(&format!("{command}_record_calls"), cost.record.calls);
-                line.set(&format!("{command}_encode_calls"), cost.encode.calls);
+                let kinds: &[&str] =
+                    if engines::keeps(name) { &[command] } else { &["cold", "again"] };
+                for kind in kinds {
+                    tell(&mut line, kind, cost, workload.size.samples());
+                }
             }
             "more" => {
                 for (key, value) in engine.more(&workload)? {
@@ -53,4 +52,13 @@ pub fn run(name: &str, options: &Options) -> Result<(), Failure> {
         }
         Ok(line)
     })
+}
+
+fn tell(line: &mut Line, kind: &str, cost: engines::Cost, samples: usize) {
+    let (record, encode) = (cost.record, cost.encode);
+    line.set(&format!("{kind}_record_ns"), record.cpu_ns / samples as f64);
+    line.set(&format!("{kind}_encode_ms"), encode.cpu_ns / 1e6);
+    line.set(&format!("{kind}_ms"), (record.cpu_ns + encode.cpu_ns) / 1e6);
+    line.set(&format!("{kind}_record_calls"), record.calls);
+    line.set(&format!("{kind}_encode_calls"), encode.calls);
 }

@@ -9,6 +9,9 @@ pub const SAMPLES: usize = 5;
 /// Values of the label `endpoint`.
 const ENDPOINTS: usize = 50;
 
+/// Different ways by which stacks come to where they differ.
+const SHARED: usize = 100;
+
 /// Where the functions' code begins, and what each has.
 pub const CODE: u64 = 0x40_0000;
 const FUNCTION: u64 = 64;
@@ -87,11 +90,12 @@ impl Workload {
             address: CODE + FUNCTION * f as u64 + 16,
         });
         let stack = |s: usize| {
-            let mut state = s as u64 + 1;
-            let frame = |_| {
-                state =
-                    state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-                ((state >> 33) % size.functions as u64) as u32
+            // The inner fifth is the stack's own, the rest that of many.
+            let (mut own, mut shared) = (s as u64 + 1, (size.stacks + s % SHARED + 1) as u64);
+            let frame = |d| {
+                let state = if d < size.depth / 5 { &mut own } else { &mut shared };
+                *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                ((*state >> 33) % size.functions as u64) as u32
             };
             (0..size.depth).map(frame).collect()
         };

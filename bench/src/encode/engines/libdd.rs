@@ -15,7 +15,8 @@ pub struct Libdd {
 }
 
 fn record(workload: &Workload) -> Result<Profile, Failure> {
-    let types = [api::ValueType::new("samples", "count"), api::ValueType::new("wall", "nanoseconds")];
+    let types =
+        [api::ValueType::new("samples", "count"), api::ValueType::new("wall", "nanoseconds")];
     let period = api::Period { r#type: types[1], value: 10_000_000 };
     let mut profile = Profile::try_new(&types, Some(period))?;
     let mapping = api::Mapping {

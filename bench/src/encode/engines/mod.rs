@@ -42,7 +42,7 @@ pub trait Engine {
     /// Records all samples and encodes them, as it goes when this was not done before.
     fn cold(&mut self, workload: &Workload) -> Result<Cost, Failure>;
 
-    /// The same again. A library that keeps nothing starts anew.
+    /// The same again, for a library that [`keeps`] something.
     fn again(&mut self, workload: &Workload) -> Result<Cost, Failure> {
         self.cold(workload)
     }
@@ -64,6 +64,12 @@ pub trait Engine {
 
 /// The names of all.
 pub const NAMES: [&str; 3] = ["unladen", "libdd_profiling", "pprof_rs"];
+
+/// Whether a library keeps anything from one profile to the next: the others begin anew each time, so that
+/// one measurement is both.
+pub fn keeps(name: &str) -> bool {
+    name == "unladen"
+}
 
 /// Makes one.
 pub fn new(name: &str, workload: &Workload) -> Result<Box<dyn Engine>, Failure> {

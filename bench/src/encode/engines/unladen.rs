@@ -14,10 +14,8 @@ use super::{Cost, Engine, Half};
 use crate::workload::{CODE, Workload};
 
 const LIMITS: Limits = Limits { stacks: 1 << 20, bytes: 1 << 30, labels: 1 << 16 };
-const COLUMNS: [ValueType; 2] = [
-    ValueType { kind: "samples", unit: "count" },
-    ValueType { kind: "wall", unit: "nanoseconds" },
-];
+const COLUMNS: [ValueType; 2] =
+    [ValueType { kind: "samples", unit: "count" }, ValueType { kind: "wall", unit: "nanoseconds" }];
 
 pub struct Unladen {
     /// The program's stacks: addresses, as an unwinder gives them.
@@ -101,9 +99,8 @@ impl Engine for Unladen {
             self.record(&profile, workload);
             (profile, window)
         });
-        let (_, encode) = Half::of(|| {
-            Self::encode(&mut window, workload, 0, |bytes, chunk| bytes + chunk.len())
-        });
+        let (_, encode) =
+            Half::of(|| Self::encode(&mut window, workload, 0, |bytes, chunk| bytes + chunk.len()));
         self.tables = Some((profile, window));
         Ok(Cost { record, encode })
     }
@@ -111,9 +108,8 @@ impl Engine for Unladen {
     fn again(&mut self, workload: &Workload) -> Result<Cost, Failure> {
         let (profile, mut window) = self.tables.take().ok_or("again comes after cold")?;
         let ((), record) = Half::of(|| self.record(&profile, workload));
-        let (_, encode) = Half::of(|| {
-            Self::encode(&mut window, workload, 0, |bytes, chunk| bytes + chunk.len())
-        });
+        let (_, encode) =
+            Half::of(|| Self::encode(&mut window, workload, 0, |bytes, chunk| bytes + chunk.len()));
         self.tables = Some((profile, window));
         Ok(Cost { record, encode })
     }
