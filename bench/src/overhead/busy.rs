@@ -1,7 +1,7 @@
 //! A busy program: threads that compute, all of it below 500 calls.
 //!
 //! A unit of work is some ten microseconds of arithmetic over 16 KiB; for each, the thread leaves the
-//! innermost calls and comes back on one of 64 ways, so that there are as many stacks for each thread.
+//! innermost calls and comes back on one of several ways, so that there are as many stacks for each thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -12,7 +12,6 @@ use bench::deep::{NESTED, descend};
 
 /// The calls that change from unit to unit.
 const CHANGING: usize = 12;
-const WAYS: u64 = 64;
 
 /// A line of the cache to each: what is counted must not slow what is counted down.
 #[derive(Default)]
@@ -27,9 +26,10 @@ pub struct Busy {
 }
 
 impl Busy {
-    /// Starts so many threads that do `work` again and again.
+    /// Starts so many threads that do `work` again and again, each on so many ways in turn.
     pub fn start(
         threads: usize,
+        ways: u64,
         work: impl Fn(u64) + Send + Sync + Clone + 'static,
     ) -> Result<Busy, Failure> {
         let is_over = Arc::new(AtomicBool::new(false));
@@ -43,7 +43,7 @@ impl Busy {
                 let mut leaf = || {
                     while !is_over.load(Relaxed) {
                         unit += 1;
-                        descend(unit % WAYS, CHANGING, &mut || work(unit));
+                        descend(unit % ways, CHANGING, &mut || work(unit));
                         done[number].0.store(unit, Relaxed);
                     }
                 };

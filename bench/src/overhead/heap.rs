@@ -95,3 +95,10 @@ pub fn request(unit: u64) {
     }
     std::hint::black_box(answer);
 }
+
+/// A program that also does something with what it allocates: a request, and some ten microseconds of
+/// arithmetic. It allocates a quarter of a gigabyte for each second of a processor, as busy services do.
+pub fn service(unit: u64) {
+    request(unit);
+    crate::busy::compute(unit);
+}

@@ -27,7 +27,7 @@ static ALLOCATOR: heap::Switched = heap::Switched::new();
 /// The engines, the build that has them, and what they are asked.
 const ENGINES: [(&str, Option<&str>, &[&str]); 4] = [
     ("unladen", None, &["busy 4", "busy 64"]),
-    ("heap", None, &["idle", "sampled"]),
+    ("heap", None, &["idle", "sampled", "idle pure", "sampled pure"]),
     ("pprof_rs", Some("pprof-rs"), &["busy 4", "busy 64"]),
     ("pprof_rs_fp", Some("pprof-rs-frame-pointer"), &["busy 4", "busy 64"]),
 ];

@@ -18,6 +18,8 @@ struct Slice {
     per_second: f64,
     /// CPU nanoseconds of the process for a unit, the profiler's own threads included.
     cpu_ns: f64,
+    /// Processors that the process had.
+    processors: f64,
 }
 
 /// What can be switched on and off, and how far the work has come.
@@ -32,12 +34,12 @@ pub struct Subject<'s> {
 const LEFT_OUT: f64 = 0.25;
 
 /// So many pairs; each is a figure of its own in the line: what a slice with costs more than one without,
-/// as shares of wall and of CPU time.
+/// as shares of wall and of CPU time, and how many processors the slice without had.
 pub fn measure(
     subject: &mut Subject<'_>,
     pairs: usize,
     slice: Duration,
-) -> Result<Vec<[f64; 2]>, Failure> {
+) -> Result<Vec<[f64; 3]>, Failure> {
     let mut found = Vec::new();
     for pair in 0..pairs {
         let mut slices = [None, None];
@@ -55,6 +57,7 @@ pub fn measure(
             found.push([
                 without.per_second / with.per_second - 1.0,
                 with.cpu_ns / without.cpu_ns - 1.0,
+                without.processors,
             ]);
         }
     }
@@ -69,13 +72,14 @@ fn run(units: &dyn Fn() -> u64, slice: Duration) -> Result<Slice, Failure> {
     if done == 0.0 {
         return Err("nothing was done in a slice".into());
     }
-    Ok(Slice { per_second: done / seconds, cpu_ns: elapsed.process_cpu_ns / done })
+    let processors = elapsed.process_cpu_ns / elapsed.wall_ns;
+    Ok(Slice { per_second: done / seconds, cpu_ns: elapsed.process_cpu_ns / done, processors })
 }
 
 /// As the parent reads them: one value for each pair, under keys of their own.
-pub fn line(name: &str, what: &str, pairs: &[[f64; 2]]) -> Line {
+pub fn line(name: &str, what: &str, pairs: &[[f64; 3]]) -> Line {
     let mut line = Line::new(name);
-    for (column, unit) in ["wall", "cpu"].into_iter().enumerate() {
+    for (column, unit) in ["wall", "cpu", "processors"].into_iter().enumerate() {
         for (number, pair) in pairs.iter().enumerate() {
             line.set(&format!("{what}_{unit}_{number}"), pair[column]);
         }

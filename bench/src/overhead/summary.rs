@@ -14,7 +14,7 @@ pub fn print(measured: &All) {
     println!(
         "\nwhat profiling costs, percent: the middle of all pairs, and where it lies nineteen times in twenty"
     );
-    let mut table = Table::new(["engine", "case", "pairs", "wall", "", "cpu", ""]);
+    let mut table = Table::new(["engine", "case", "pairs", "processors", "wall", "", "cpu", ""]);
     for (engine, _, commands) in ENGINES {
         for command in commands {
             let what = command.replace(' ', "_");
@@ -22,9 +22,12 @@ pub fn print(measured: &All) {
             let count = wall.map_or(0, |cost| cost.pairs);
             let [wall_range, cpu_range] = [wall, cpu].map(range);
             let [wall, cpu] = [wall, cpu].map(|cost| number(cost.map(|c| 100.0 * c.middle), 2));
+            let processors = cost(measured, engine, &what, "processors").map(|had| had.middle);
             let name = engine.to_owned();
-            let cells =
-                [name, (*command).to_owned(), count.to_string(), wall, wall_range, cpu, cpu_range];
+            let processors = number(processors, 2);
+            let count = count.to_string();
+            let command = (*command).to_owned();
+            let cells = [name, command, count, processors, wall, wall_range, cpu, cpu_range];
             table.row(cells);
         }
     }
@@ -43,7 +46,9 @@ pub fn print(measured: &All) {
     // CPU time for a unit of work: what another program on the machine does is not in it.
     let worst = |engine: &str| {
         let (_, _, commands) = ENGINES.iter().find(|(name, _, _)| *name == engine)?;
-        let costs = commands.iter().filter_map(|command| {
+        // A program that does nothing but allocate is shown, and is no measure of a busy one.
+        let commands = commands.iter().filter(|command| !command.ends_with("pure"));
+        let costs = commands.filter_map(|command| {
             cost(measured, engine, &command.replace(' ', "_"), "cpu").map(|cost| cost.middle)
         });
         costs.max_by(f64::total_cmp).map(|cost| 100.0 * cost)
