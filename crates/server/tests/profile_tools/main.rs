@@ -174,7 +174,7 @@ fn a_flame_graph_shows_calls_as_wide_as_they_cost() {
     save(directory, "a", &written("types cpu/nanoseconds\nm;b;c 60\nm;b 20\nm;a 20\nx;<b> 300"));
     save(directory, "b", &written("types cpu/nanoseconds\nm;b;c 120\nm;d 40\nx;<b> 300"));
     let svg = answer(directory, &["flame", "a", "--width=1020", "--title=<b>&"]).expect("an SVG");
-    let found = rectangles(&svg);
+    let mut found = rectangles(&svg);
     let row = |depth: u32| f64::from(56 + 17 * depth);
     let expected = [
         ("all \u{2014} 400ns (100.00%)", 10.0, row(0), 1000.0),
@@ -185,10 +185,9 @@ fn a_flame_graph_shows_calls_as_wide_as_they_cost() {
         ("&lt;b&gt; \u{2014} 300ns (75.00%)", 260.0, row(2), 750.0),
         ("c \u{2014} 60ns (15.00%)", 60.0, row(3), 150.0),
     ];
-    let mut found_sorted = found.clone();
-    found_sorted.sort_by(|a, b| a.2.total_cmp(&b.2).then(a.1.total_cmp(&b.1)));
+    found.sort_by(|a, b| a.2.total_cmp(&b.2).then(a.1.total_cmp(&b.1)));
     let expected: Vec<_> = expected.map(|(t, x, y, w)| (t.to_owned(), x, y, w)).to_vec();
-    assert_eq!(found_sorted, expected);
+    assert_eq!(found, expected);
     assert!(svg.contains("<title>&lt;b&gt;&amp;</title>"));
     let svg = answer(directory, &["diff", "a", "b", "--flame", "--width=1020"]).expect("an SVG");
     let titles: Vec<String> = rectangles(&svg).into_iter().map(|it| it.0).collect();
