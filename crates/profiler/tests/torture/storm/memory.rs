@@ -62,7 +62,7 @@ impl Block {
     }
 
     fn check_alignment(&self) -> Result<(), String> {
-        if self.pointer.as_ptr() as usize % self.layout.align() == 0 {
+        if (self.pointer.as_ptr() as usize).is_multiple_of(self.layout.align()) {
             return Ok(());
         }
         Err(format!("{:?} lies at {:?}", self.layout, self.pointer))

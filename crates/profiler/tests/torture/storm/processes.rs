@@ -104,7 +104,7 @@ fn check_inherited(status: &str) -> Result<(), String> {
     for field in ["SigPnd", "ShdPnd", "SigBlk"] {
         let line = status.lines().find(|line| line.starts_with(field)).unwrap_or_default();
         let is_empty =
-            line.rsplit(['\t', ' ']).next().is_some_and(|set| set.trim_matches('0') == "");
+            line.rsplit(['\t', ' ']).next().is_some_and(|set| set.trim_matches('0').is_empty());
         if !is_empty {
             return Err(format!("a program was started with {line:?}"));
         }
