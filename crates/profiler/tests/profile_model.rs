@@ -224,8 +224,8 @@ proptest! {
 }
 
 /// Everything in a window, by the names of the samples' outermost frames.
-fn each(window: &mut Window, mut take: impl FnMut(Sample<'_>)) {
-    window.for_each(WriteOptions::default(), |sample| take(sample));
+fn each(window: &mut Window, take: impl FnMut(Sample<'_>)) {
+    window.for_each(WriteOptions::default(), take);
 }
 
 /// Recorders run while windows are written: every value is in exactly one writing of each window.

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError, mpsc};
 
 use profiler::unwind::{self, End, Registers, Walk};
 
-/// Held by those who ask what changed.
+/// Held by those who ask what changed, for it is told once.
 static MODULES: Mutex<()> = Mutex::new(());
 
 #[inline(never)]
@@ -17,6 +17,15 @@ fn descend(depth: usize, f: &mut dyn FnMut()) -> usize {
     black_box(descend(black_box(depth - 1), f)) + 1
 }
 
+/// Ends loops when it is dropped.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[inline(never)]
 fn here(frames: &mut [u64]) -> Walk {
     black_box(unwind::walk(&Registers::here(), frames))
@@ -24,6 +33,7 @@ fn here(frames: &mut [u64]) -> Walk {
 
 #[test]
 fn every_call_is_found_down_to_the_threads_start() {
+    let _held = MODULES.lock().unwrap_or_else(PoisonError::into_inner);
     unwind::refresh();
     let mut frames = vec![0; 2000];
     let mut shallow = Walk::default();
@@ -66,6 +76,7 @@ fn a_second_look_finds_nothing_new_and_modules_have_names_and_build_ids() {
 
 #[test]
 fn the_same_from_a_copy_of_the_stack() {
+    let _held = MODULES.lock().unwrap_or_else(PoisonError::into_inner);
     unwind::refresh();
     std::thread::spawn(|| {
         let (send, receive) = mpsc::channel();
@@ -124,6 +135,8 @@ fn walks_go_on_while_tables_are_replaced_and_in_a_forked_child() {
                 })
             })
             .collect();
+        // Walkers are waited for, also where one of the assertions fails.
+        let _stopped = Stop(&stop);
         let before = unwind::statistics().bytes;
         for _ in 0..10 {
             // SAFETY: a library of the system is loaded and unloaded; nothing of it is used.

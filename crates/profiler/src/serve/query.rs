@@ -192,7 +192,7 @@ mod tests {
             ("symbolize=no", "invalid value for \"symbolize\" - must be true or false"),
             (&"a".repeat(2 << 20), "the query string is longer than 1048576 bytes"),
         ] {
-            assert_eq!(Parameters::parse(query), Err(expected.to_owned()), "{:.30}", query);
+            assert_eq!(Parameters::parse(query), Err(expected.to_owned()), "{query:.30}");
         }
     }
 
