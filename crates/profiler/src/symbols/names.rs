@@ -163,7 +163,7 @@ mod tests {
             ),
             ("_ZN3foo3bar17h05af221e174051e9E.llvm.1234", "foo::bar"),
             ("main", "main"),
-            ("_Zdamaged", "_Zdamaged"),
+            ("_ZN4", "_ZN4"),
             ("_R", "_R"),
             ("", ""),
         ];
