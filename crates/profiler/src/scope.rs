@@ -252,6 +252,9 @@ pub fn scopes_refused() -> u64 {
 /// Sets a label on what the calling thread does until the guard is dropped. Within a scope of the same
 /// name, the inner value holds. *Steady* for labels that were seen before: a hash and a lock for reading,
 /// about 50 ns. Values should be few: endpoints, not users.
+///
+/// Guards are dropped in the reverse order in which they were made, as they are in blocks: each puts back
+/// the labels that held when it was made, so one that is dropped late brings back what ended before it.
 pub fn scope(key: &str, value: &str) -> Scope {
     let cell = own_cell();
     let before = cell.map_or(0, Cell::current);
@@ -285,15 +288,26 @@ pin_project_lite::pin_project! {
     pub struct InScope<F> {
         // The set as it was when the future paused, with scopes that it holds across that.
         set: u32,
+        // Some until it is dropped.
         #[pin]
-        future: F,
+        future: Option<F>,
+    }
+
+    impl<F> PinnedDrop for InScope<F> {
+        fn drop(this: Pin<&mut Self>) {
+            let mut this = this.project();
+            // Guards that the future holds put back what was before them: into its own set, which
+            // the thread that happens to drop it does not keep.
+            let _entered = own_cell().map(|cell| Entered::enter(cell, *this.set));
+            this.future.set(None);
+        }
     }
 }
 
 /// Sets a label on what `future` does, on whichever thread that is, besides those that hold where it is
-/// made. *Steady* as [`scope`]; polling costs two stores.
+/// made; on what it does when it is dropped, too. *Steady* as [`scope`]; polling costs two stores.
 pub fn in_scope<F: Future>(key: &str, value: &str, future: F) -> InScope<F> {
-    InScope { set: step(current(), key, value), future }
+    InScope { set: step(current(), key, value), future: Some(future) }
 }
 
 impl<F: Future> Future for InScope<F> {
@@ -301,23 +315,30 @@ impl<F: Future> Future for InScope<F> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
-        let Some(cell) = own_cell() else { return this.future.poll(context) };
+        let Some(future) = this.future.as_pin_mut() else { unreachable!("polled while dropped") };
+        let Some(cell) = own_cell() else { return future.poll(context) };
         // Given back when the future panics, too.
-        let restored = Restore { cell, before: cell.current() };
-        cell.current.store(*this.set, Relaxed);
-        let polled = this.future.poll(context);
+        let entered = Entered::enter(cell, *this.set);
+        let polled = future.poll(context);
         *this.set = cell.current();
-        drop(restored);
+        drop(entered);
         polled
     }
 }
 
-struct Restore {
+/// A cell that has another set until this is dropped.
+struct Entered {
     cell: &'static Cell,
     before: u32,
 }
 
-impl Drop for Restore {
+impl Entered {
+    fn enter(cell: &'static Cell, set: u32) -> Entered {
+        Entered { cell, before: cell.current.swap(set, Relaxed) }
+    }
+}
+
+impl Drop for Entered {
     fn drop(&mut self) {
         self.cell.current.store(self.before, Relaxed);
     }
@@ -380,6 +401,31 @@ mod tests {
         assert_eq!(held(), [], "paused");
         assert!(future.as_mut().poll(&mut context).is_ready());
         assert_eq!(held(), []);
+    }
+
+    /// Says what labels hold when it is dropped.
+    struct Tells<'a>(&'a std::cell::RefCell<Vec<(String, String)>>);
+
+    impl Drop for Tells<'_> {
+        fn drop(&mut self) {
+            *self.0.borrow_mut() = held();
+        }
+    }
+
+    #[test]
+    fn a_future_that_is_dropped_takes_its_labels_with_it() {
+        let told = std::cell::RefCell::default();
+        let mut future = Box::pin(in_scope("task", "x", async {
+            let _held = scope("step", "1");
+            let _tells = Tells(&told);
+            std::future::pending::<()>().await;
+        }));
+        let _executor = scope("thread", "executor");
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        assert!(future.as_mut().poll(&mut context).is_pending());
+        drop(future);
+        assert_eq!(held(), labels(&[("thread", "executor")]));
+        assert_eq!(told.take(), labels(&[("step", "1"), ("task", "x")]), "of its destructors");
     }
 
     #[test]
