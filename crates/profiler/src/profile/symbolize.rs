@@ -1,9 +1,11 @@
 //! Asking what locations stand for: outside the lock, once for each.
 
 use std::ops::Range;
+use std::slice;
 use std::sync::Arc;
 
 use super::locations::{LocationId, Symbols};
+use super::mappings::MappingId;
 use super::marks::Marks;
 use super::tables::{Shared, State};
 use super::{Mapping, Symbol, Symbolize};
@@ -15,6 +17,7 @@ const HELD: usize = 256;
 struct Open {
     id: LocationId,
     address: u64,
+    mapping_id: MappingId,
     mapping: Option<Arc<Mapping>>,
 }
 
@@ -29,28 +32,17 @@ struct Answer {
 /// Asks for those of `used` that nobody asked for yet, and keeps the answers, also that there is none.
 /// *Steady* if there are none, else *growth*.
 pub(super) fn ask(shared: &Shared, used: &Marks, symbolizer: &mut dyn Symbolize) {
-    let open = collect(shared, used);
-    if open.is_empty() {
-        return;
-    }
-    let addresses: Vec<u64> = open.iter().map(|open| open.address).collect();
-    symbolizer.prepare(&addresses, &mappings(&open));
+    let mut open = collect(shared, used);
+    // One mapping at a time: where a library took another's place, the same address is two.
+    open.sort_by_key(|open| open.mapping_id.0);
     let mut answers = Answers::default();
-    for batch in open.chunks(HELD) {
-        for open in batch {
-            let start = answers.answers.len();
-            let mut is_shim = false;
-            symbolizer.symbolize(open.address, open.mapping.as_deref(), &mut |symbol| {
-                // Inlined into a caller, the allocator is not what a reader looks for: the caller is.
-                if is_shim && !heap::is_shim(symbol.name) {
-                    answers.answers.truncate(start);
-                }
-                is_shim = heap::is_shim(symbol.name);
-                answers.add(symbol);
-            });
-            answers.ends.push(answers.answers.len());
+    for group in open.chunk_by(|one, other| one.mapping_id == other.mapping_id) {
+        let addresses: Vec<u64> = group.iter().map(|open| open.address).collect();
+        symbolizer.prepare(&addresses, group[0].mapping.as_deref().map_or(&[], slice::from_ref));
+        for batch in group.chunks(HELD) {
+            batch.iter().for_each(|open| answers.ask(open, symbolizer));
+            answers.keep(&mut shared.lock(), batch);
         }
-        answers.keep(&mut shared.lock(), batch);
     }
 }
 
@@ -67,22 +59,12 @@ fn collect(shared: &Shared, used: &Marks) -> Vec<Open> {
                 state.locations.look_again(id);
                 let location = state.locations.get(id);
                 let mapping = state.locations.mappings.get(location.mapping).cloned();
-                open.push(Open { id, address: location.address, mapping });
+                let (address, mapping_id) = (location.address, location.mapping);
+                open.push(Open { id, address, mapping_id, mapping });
             }
         }
     }
     open
-}
-
-/// Each mapping that any of them is in, once.
-fn mappings(open: &[Open]) -> Vec<Mapping> {
-    let mut mappings: Vec<&Arc<Mapping>> = Vec::new();
-    for mapping in open.iter().filter_map(|open| open.mapping.as_ref()) {
-        if !mappings.iter().any(|known| Arc::ptr_eq(known, mapping)) {
-            mappings.push(mapping);
-        }
-    }
-    mappings.into_iter().map(|mapping| Mapping::clone(mapping)).collect()
 }
 
 /// What a symbolizer lent, until the lock is there to keep it.
@@ -95,6 +77,20 @@ struct Answers {
 }
 
 impl Answers {
+    fn ask(&mut self, open: &Open, symbolizer: &mut dyn Symbolize) {
+        let start = self.answers.len();
+        let mut is_shim = false;
+        symbolizer.symbolize(open.address, open.mapping.as_deref(), &mut |symbol| {
+            // Inlined into a caller, the allocator is not what a reader looks for: the caller is.
+            if is_shim && !heap::is_shim(symbol.name) {
+                self.answers.truncate(start);
+            }
+            is_shim = heap::is_shim(symbol.name);
+            self.add(symbol);
+        });
+        self.ends.push(self.answers.len());
+    }
+
     fn add(&mut self, symbol: Symbol<'_>) {
         let mut put = |text: &str| {
             let start = self.text.len();
