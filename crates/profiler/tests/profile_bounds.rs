@@ -25,6 +25,17 @@ fn stack(addresses: &[u64]) -> Stack<'_> {
     Stack { addresses, end: End::Root }
 }
 
+fn number(value: i64) -> [Label<'static>; 1] {
+    [Label { key: "t", value: LabelValue::Number(value) }]
+}
+
+fn numbered(value: LabelValue<'_>) -> Option<i64> {
+    match value {
+        LabelValue::Number(number) => Some(number),
+        LabelValue::Text(_) => None,
+    }
+}
+
 /// The first value by outermost frame: its name, or its address.
 fn by_root(window: &mut Window) -> BTreeMap<String, i64> {
     let mut found = BTreeMap::new();
@@ -83,8 +94,9 @@ fn what_a_window_has_not_seen_is_not_dropped() {
 #[test]
 fn labels_are_bounded_and_tell_when_they_are_gone() {
     let (tables, profile) = profile(Limits { stacks: 100, bytes: 1 << 20, labels: 4 });
+    // What it has not seen is not dropped for labels either.
+    let mut unread = profile.window();
     let mut recording = profile.lock();
-    let number = |value| [Label { key: "t", value: LabelValue::Number(value) }];
     let first = recording.labels(&number(0));
     let used: Vec<_> = (1..4).map(|value| recording.labels(&number(value))).collect();
     for &thread in &used {
@@ -109,6 +121,60 @@ fn labels_are_bounded_and_tell_when_they_are_gone() {
     let expected = ["t=Number(1)", "t=Number(2)", "t=Number(3)", "t=Number(4)"];
     assert_eq!(labels[..4], expected);
     assert_eq!(labels[4..], ["labels=Text(\"[overflow]\")"]);
+    assert!(!profile.lock().has_labels(overflow), "who kept it asks again");
+    by_root(&mut unread);
+    let mut recording = profile.lock();
+    let again = recording.labels(&number(5));
+    assert!(recording.has_labels(again), "what was read made room");
+}
+
+/// Threads that live for a sample each, far more than there may be sets of labels.
+#[test]
+fn labels_of_threads_that_ended_make_room() {
+    let (tables, profile) = profile(Limits::default());
+    let mut window = profile.window();
+    // Has no labels, so that nothing is won by dropping it.
+    profile.lock().record(stack(&[2]), NONE[0], NONE[1], &[1, 0]);
+    let scope = profile.lock().labels(&number(-1));
+    for thread in 0..20_000 {
+        let mut recording = profile.lock();
+        assert!(thread == 0 || recording.has_labels(scope), "{thread}");
+        let labels = recording.labels(&number(thread));
+        recording.record(stack(&[1]), labels, scope, &[1, 0]);
+        drop(recording);
+        if thread % 100 == 99 {
+            let mut seen = Vec::new();
+            window.for_each(WriteOptions::default(), |sample| {
+                seen.extend(sample.labels().map(|label| label.value).next().and_then(numbered));
+            });
+            seen.sort_unstable();
+            assert!(seen.into_iter().eq(thread - 99..=thread), "{thread}");
+        }
+    }
+    let statistics = tables.statistics();
+    assert_eq!((statistics.refused_labels, statistics.stale_labels), (0, 0), "{statistics:?}");
+    assert!(statistics.labels <= Limits::default().labels && statistics.dropped > 11_000);
+    let total = by_root(&mut profile.total());
+    assert_eq!(total["2"], 1, "what has no labels stays");
+    assert_eq!(total["1"] + total["[dropped]"], 20_000);
+}
+
+/// New stacks find room as soon as there are idle ones, also in the hand's first lap.
+#[test]
+fn idle_stacks_make_room_at_once() {
+    let (tables, profile) = profile(Limits::default());
+    let mut window = profile.window();
+    let limit = Limits::default().stacks as u64;
+    for address in 0..limit - 2 {
+        profile.lock().record(stack(&[address]), NONE[0], NONE[1], &[1, 0]);
+    }
+    by_root(&mut window);
+    for address in limit..limit + 100 {
+        profile.lock().record(stack(&[address]), NONE[0], NONE[1], &[1, 0]);
+    }
+    let statistics = tables.statistics();
+    assert_eq!((statistics.refused_stacks, statistics.dropped), (0, 100), "{statistics:?}");
+    assert_eq!(by_root(&mut window).len(), 100);
 }
 
 /// Bytes are bounded by dropping as well, and what is counted follows what is there.
@@ -182,6 +248,57 @@ fn mappings_come_and_go() {
     let (found, files) = names(&mut profile.total());
     assert_eq!(found, [both("old"), both("new")].concat(), "what is older keeps its meaning");
     assert_eq!(files, ["main", "old", "new"]);
+}
+
+/// Names addresses by what was said when they were announced, as whoever reads each file once does.
+#[derive(Default)]
+struct Announced {
+    files: BTreeMap<u64, String>,
+}
+
+impl Symbolize for Announced {
+    fn prepare(&mut self, addresses: &[u64], mappings: &[Mapping]) {
+        self.files.clear();
+        for &address in addresses {
+            let is_in = |mapping: &&Mapping| (mapping.start..mapping.limit).contains(&address);
+            let file = mappings.iter().find(is_in).map_or("none", |mapping| &mapping.file);
+            self.files.insert(address, file.to_owned());
+        }
+    }
+
+    fn symbolize(
+        &mut self,
+        address: u64,
+        _mapping: Option<&Mapping>,
+        found: &mut dyn FnMut(Symbol<'_>),
+    ) {
+        let file = self.files.get(&address).expect("what is asked for was announced");
+        found(Symbol { name: file, ..Symbol::default() });
+    }
+}
+
+#[test]
+fn a_library_in_the_place_of_another_has_its_own_names() {
+    let (tables, profile) = profile(Limits { stacks: 100, bytes: 1 << 20, labels: 10 });
+    let mapping = |file: &str, limit| Mapping {
+        start: 2000,
+        limit,
+        offset: 0,
+        file: file.to_owned(),
+        build_id: String::new(),
+    };
+    let mut window = profile.window();
+    for (file, limit) in [("old", 2100), ("new", 2200), ("newest", 2050)] {
+        tables.set_mappings(vec![mapping(file, limit)], true);
+        profile.lock().record(stack(&[2150, 2001]), NONE[0], NONE[1], &[1, 0]);
+    }
+    let mut announced = Announced::default();
+    let options = WriteOptions { symbolizer: Some(&mut announced), ..WriteOptions::default() };
+    let mut found = Vec::new();
+    window.for_each(options, |sample| {
+        found.extend(sample.frames().map(|frame| frame.symbol.name.to_owned()));
+    });
+    assert_eq!(found, ["none", "old", "new", "new", "none", "newest"]);
 }
 
 /// A stack that is more than a chunk, and samples and strings around the chunks' borders.

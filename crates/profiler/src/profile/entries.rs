@@ -90,7 +90,8 @@ impl Entries {
             found: HashTable::new(),
             clock: 1,
             readers: Vec::new(),
-            hand: 0,
+            // Behind the two that stay.
+            hand: DROPPED as usize,
         }
     }
 
@@ -114,7 +115,9 @@ impl Entries {
             generation: 0,
             touched: self.clock,
             is_live: true,
-            is_recent: true,
+            // Whether it comes again is not known: were all new ones kept for a lap, the first lap would
+            // find none that may go.
+            is_recent: false,
         };
         let width = self.width();
         let index = match self.free.pop() {
@@ -139,12 +142,18 @@ impl Entries {
         index
     }
 
-    /// Adds to a row. *Steady.*
+    /// Adds to a row that was there before. *Steady.*
     #[inline]
     pub(super) fn add(&mut self, index: u32, values: &[i64]) -> EntryId {
+        self.slots[index as usize].is_recent = true;
+        self.add_first(index, values)
+    }
+
+    /// Adds to a row that is new. *Steady.*
+    #[inline]
+    pub(super) fn add_first(&mut self, index: u32, values: &[i64]) -> EntryId {
         let entry = &mut self.slots[index as usize];
         entry.touched = self.clock;
-        entry.is_recent = true;
         let generation = entry.generation;
         let row = self.row(index);
         for (sum, value) in self.values[row].iter_mut().zip(values) {
@@ -160,10 +169,14 @@ impl Entries {
         (entry.is_live && entry.generation == id.generation).then_some(id.index)
     }
 
-    /// Looks at up to `steps` entries, from where the last look ended, and drops the first that is idle:
-    /// not added to since the last look, seen by every reader, with nothing in use. Gives it, for its
-    /// references, and the steps that are left.
-    pub(super) fn drop_idle(&mut self, mut steps: usize) -> (Option<Entry>, usize) {
+    /// Looks at up to `steps` entries, from where the last look ended, and drops the first that is wanted
+    /// and idle: not added to since the last look, seen by every reader, with nothing in use. Gives it, for
+    /// its references, and the steps that are left.
+    pub(super) fn drop_idle(
+        &mut self,
+        mut steps: usize,
+        is_wanted: fn(&Entry) -> bool,
+    ) -> (Option<Entry>, usize) {
         steps = steps.min(self.slots.len() * 2);
         while steps > 0 {
             steps -= 1;
@@ -176,7 +189,7 @@ impl Entries {
                 }
             }
             let entry = &mut self.slots[self.hand];
-            if !entry.is_live {
+            if !entry.is_live || !is_wanted(entry) {
                 continue;
             }
             if std::mem::take(&mut entry.is_recent) {

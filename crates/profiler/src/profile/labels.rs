@@ -1,5 +1,7 @@
 //! Sets of labels, kept in the bytes in which a sample carries them.
 
+use std::cell::Cell;
+
 use hashbrown::HashTable;
 use wire::protobuf::{Sink as _, int64_len, uint64_len};
 
@@ -35,6 +37,8 @@ struct Set {
     references: u32,
     /// Whether it was asked for since the hand passed.
     is_recent: bool,
+    /// The recording in which it was asked for last.
+    asked: Cell<u32>,
     is_live: bool,
 }
 
@@ -48,6 +52,8 @@ pub(super) struct LabelSets {
     limit: usize,
     hand: usize,
     bytes: usize,
+    /// One more with each recording: what was asked for in it is not dropped by it.
+    recording: u32,
 }
 
 impl LabelSets {
@@ -60,6 +66,7 @@ impl LabelSets {
             limit: limit.max(1) + 2,
             hand: 0,
             bytes: 0,
+            recording: 0,
         };
         let overflow = [Label { key: "labels", value: LabelValue::Text("[overflow]") }];
         for labels in [&[][..], &overflow] {
@@ -79,7 +86,7 @@ impl LabelSets {
         let index = match found {
             Some(&index) => index,
             None => {
-                if self.found.len() >= self.limit && !self.make_room(hashes) {
+                if !self.has_room() && !self.make_room(hashes) {
                     return None;
                 }
                 self.insert(hashes, hash, labels)
@@ -87,6 +94,7 @@ impl LabelSets {
         };
         let set = &mut self.sets[index as usize];
         set.is_recent = true;
+        set.asked.set(self.recording);
         Some(LabelsId { index, generation: set.generation })
     }
 
@@ -111,6 +119,7 @@ impl LabelSets {
             generation: 0,
             references: 0,
             is_recent: true,
+            asked: Cell::new(self.recording),
             is_live: true,
         };
         let index = match self.free.pop() {
@@ -128,6 +137,11 @@ impl LabelSets {
         let sets = &self.sets;
         self.found.insert_unique(hash, index, |&index| sets[index as usize].hash);
         index
+    }
+
+    /// Whether another one may be added.
+    pub(super) fn has_room(&self) -> bool {
+        self.found.len() < self.limit
     }
 
     /// Drops a set that no entry has and that nobody asked for lately.
@@ -171,6 +185,31 @@ impl LabelSets {
     pub(super) fn index(&self, id: LabelsId) -> Option<u32> {
         let set = self.sets.get(id.index as usize)?;
         (set.is_live && set.generation == id.generation).then_some(id.index)
+    }
+
+    /// Whether the set is there for who has kept its id; if so it stays until the recording is over. The
+    /// one for overflow is not: there may be room by now.
+    #[inline]
+    pub(super) fn has(&self, id: LabelsId) -> bool {
+        let index = self.index(id).filter(|&index| index != OVERFLOW);
+        index.is_some_and(|index| {
+            self.sets[index as usize].asked.set(self.recording);
+            true
+        })
+    }
+
+    /// Another recording begins.
+    #[inline]
+    pub(super) fn begin(&mut self) {
+        self.recording = self.recording.wrapping_add(1);
+    }
+
+    /// Drops a set if no entry has it any more, unless this recording has asked for it.
+    pub(super) fn drop_unused(&mut self, hashes: &Hashes, index: u32) {
+        let set = &self.sets[index as usize];
+        if set.is_live && set.references == 0 && set.asked.get() != self.recording {
+            self.remove(hashes, index);
+        }
     }
 
     /// One more entry has it.

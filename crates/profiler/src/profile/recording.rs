@@ -52,7 +52,9 @@ impl Profile {
     /// the thread allocates is not sampled. *Steady.*
     #[inline]
     pub fn lock(&self) -> Recording<'_> {
-        Recording { state: self.0.shared.lock(), profile: self.0.index }
+        let mut state = self.0.shared.lock();
+        state.labels.begin();
+        Recording { state, profile: self.0.index }
     }
 
     /// The tables that it is kept in.
@@ -85,17 +87,19 @@ pub struct Recording<'a> {
 }
 
 impl Recording<'_> {
-    /// Finds or adds a set of labels. The order of the labels matters. Beyond the bound it is a set that
-    /// says `labels="[overflow]"`. *Steady* for a known set, *growth* for a new one.
+    /// Finds or adds a set of labels. The order of the labels matters. At the bound, sets and entries with
+    /// labels are dropped that nobody used lately; where there are none, it is a set that says
+    /// `labels="[overflow]"`. *Steady* for a known set, *growth* for a new one.
     pub fn labels(&mut self, labels: &[Label<'_>]) -> LabelsId {
         self.state.intern_labels(labels)
     }
 
     /// Whether that set still is there: one that no entry has is dropped when others need its place. Who
-    /// keeps an id for long asks before using it, and calls [`labels`](Self::labels) again if not. *Steady.*
+    /// keeps an id for long asks before using it, and calls [`labels`](Self::labels) again if not. `false`
+    /// for the set that says `[overflow]`, since there may be room now. *Steady.*
     #[inline]
     pub fn has_labels(&self, labels: LabelsId) -> bool {
-        self.state.labels.index(labels).is_some()
+        self.state.labels.has(labels)
     }
 
     /// Adds `values`, one per column, to the entry of `stack` with both sets of labels, and says which one

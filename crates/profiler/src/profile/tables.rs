@@ -215,6 +215,11 @@ impl State {
         if let Some(id) = self.labels.intern(&self.hashes, labels) {
             return id;
         }
+        if self.make_room_for_labels()
+            && let Some(id) = self.labels.intern(&self.hashes, labels)
+        {
+            return id;
+        }
         self.refused_labels += 1;
         LabelsId { index: labels::OVERFLOW, generation: 0 }
     }
@@ -231,11 +236,13 @@ impl State {
     ) -> EntryId {
         let (thread, scope) = (self.labels_index(thread), self.labels_index(scope));
         let hash = self.hashes.stack(stack, self.locations.generation);
-        let index = match self.profile(profile).find(hash, thread, scope) {
-            Some(index) => index,
-            None => self.grow(profile, stack, thread, scope),
-        };
-        self.profile_mut(profile).add(index, values)
+        match self.profile(profile).find(hash, thread, scope) {
+            Some(index) => self.profile_mut(profile).add(index, values),
+            None => {
+                let index = self.grow(profile, stack, thread, scope);
+                self.profile_mut(profile).add_first(index, values)
+            }
+        }
     }
 
     #[inline]
@@ -309,34 +316,53 @@ impl State {
             !is_known && state.stacks.len() >= state.limits.stacks
                 || state.bytes() >= state.limits.bytes
         };
-        let mut steps = STEPS;
-        let mut profiles = self.profiles.len();
+        let mut walk = self.walk();
         while is_full(self) {
-            if steps == 0 || profiles == 0 {
-                return false;
-            }
-            let place = self.hand % self.profiles.len();
-            let dropped = match &mut self.profiles[place] {
-                Some(entries) => {
-                    let (dropped, left) = entries.drop_idle(steps);
-                    // A profile without idle ones costs its share; the next one is looked at.
-                    steps = if dropped.is_some() { left } else { steps / 2 };
-                    dropped
-                }
-                None => None,
+            let Some(entry) = self.drop_next(&mut walk, |_| true) else { return false };
+            self.release(&entry);
+        }
+        true
+    }
+
+    /// Drops idle entries that have labels until a set of labels is free.
+    #[cold]
+    fn make_room_for_labels(&mut self) -> bool {
+        let mut walk = self.walk();
+        while !self.labels.has_room() {
+            let has_labels = |entry: &Entry| {
+                [entry.thread, entry.scope].iter().any(|&set| set > labels::OVERFLOW)
             };
-            match dropped {
-                Some(entry) => {
-                    self.dropped += 1;
-                    self.release(&entry);
-                }
-                None => {
-                    self.hand = place + 1;
-                    profiles -= 1;
-                }
+            let Some(entry) = self.drop_next(&mut walk, has_labels) else { return false };
+            self.release(&entry);
+            for set in [entry.thread, entry.scope] {
+                self.labels.drop_unused(&self.hashes, set);
             }
         }
         true
+    }
+
+    fn walk(&self) -> Walk {
+        Walk { steps: STEPS, profiles: self.profiles.len() }
+    }
+
+    /// Drops the next idle entry that is wanted; its references are left to be released.
+    fn drop_next(&mut self, walk: &mut Walk, is_wanted: fn(&Entry) -> bool) -> Option<Entry> {
+        while walk.steps > 0 && walk.profiles > 0 {
+            let place = self.hand % self.profiles.len();
+            if let Some(entries) = &mut self.profiles[place] {
+                let (dropped, left) = entries.drop_idle(walk.steps, is_wanted);
+                if dropped.is_some() {
+                    walk.steps = left;
+                    self.dropped += 1;
+                    return dropped;
+                }
+                // A profile without idle ones costs its share; the next one is looked at.
+                walk.steps /= 2;
+            }
+            self.hand = place + 1;
+            walk.profiles -= 1;
+        }
+        None
     }
 
     /// About what everything takes.
@@ -369,6 +395,13 @@ impl State {
     ) {
         self.locations.set_symbols(&self.hashes, id, symbols);
     }
+}
+
+/// How far the hand goes to make room for one.
+struct Walk {
+    steps: usize,
+    /// That were not looked through.
+    profiles: usize,
 }
 
 fn pseudo(addresses: &[u64]) -> Stack<'_> {
