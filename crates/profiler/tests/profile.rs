@@ -162,6 +162,39 @@ fn windows_hold_what_was_added_since() {
     assert!(lines(&window.write(WriteOptions::default(), Vec::new(), append)).is_empty());
 }
 
+/// Who wants no more after any of the chunks gets no more, is not asked for names from before the first on,
+/// and loses nothing.
+#[test]
+fn writing_ends_with_the_fold() {
+    let tables = Tables::new(Limits { stacks: 10_000, ..LIMITS });
+    let profile = profile(&tables);
+    let mut window = profile.window();
+    for address in 0..5000 {
+        let none = LabelsId::default();
+        profile.lock().record(complete(&[address, address + 1]), none, none, &[1, 1]);
+    }
+    let mut ends = Vec::new();
+    for wanted in 0.. {
+        let mut names = Names { asked: Vec::new() };
+        let options = WriteOptions { symbolizer: Some(&mut names), ..WriteOptions::default() };
+        let mut chunks = 0;
+        let end = window.try_write(options, Vec::new(), |all, chunk| {
+            assert!(chunks <= wanted, "called again after its end");
+            chunks += 1;
+            if chunks <= wanted { Ok(append(all, chunk)) } else { Err(chunks) }
+        });
+        match end {
+            Ok(bytes) => {
+                assert_eq!(lines(&bytes).len(), 5000);
+                break;
+            }
+            Err(chunks) => ends.push((chunks, names.asked.is_empty())),
+        }
+    }
+    assert!(ends.len() > 2 && ends[0] == (1, true), "{ends:?}");
+    assert!(lines(&window.write(WriteOptions::default(), Vec::new(), append)).is_empty());
+}
+
 #[test]
 fn entries_are_lent_with_names() {
     let tables = Tables::new(LIMITS);

@@ -13,6 +13,8 @@
 //! bytes in every profile. Those of functions have none, because a tool that finds names by itself numbers
 //! them from behind the last.
 
+use std::convert::Infallible;
+
 use wire::pprof::{self, EncodedSample, StringId, Writer};
 use wire::protobuf::CHUNK;
 
@@ -153,13 +155,47 @@ impl Window {
         state: S,
         mut fold: impl FnMut(S, &[u8]) -> S,
     ) -> S {
-        // Absent only while the fold has it.
-        let mut slot = Some(state);
-        let mut sink = |chunk: &[u8]| slot = slot.take().map(|state| fold(state, chunk));
+        let all: Result<S, Infallible> =
+            self.try_write(options, state, |state, chunk| Ok(fold(state, chunk)));
+        match all {
+            Ok(state) => state,
+            Err(never) => match never {},
+        }
+    }
+
+    /// As [`write`](Self::write), until `fold` fails: then nothing more is copied or asked for, and what
+    /// would have been written stays for the next time. What is known before names are asked for is handed
+    /// on first, so that who wants no more can say so.
+    ///
+    /// # Errors
+    /// What `fold` failed with.
+    ///
+    /// # Panics
+    /// If `options.default` is not the place of a column.
+    pub fn try_write<S, E>(
+        &mut self,
+        options: WriteOptions<'_>,
+        state: S,
+        mut fold: impl FnMut(S, &[u8]) -> Result<S, E>,
+    ) -> Result<S, E> {
+        // None only while the fold has it.
+        let mut slot = Some(Ok(state));
+        let mut sink = |chunk: &[u8]| {
+            slot = match slot.take() {
+                Some(Ok(state)) => Some(fold(state, chunk)),
+                other => other,
+            };
+            matches!(slot, Some(Ok(_)))
+        };
         let look = self.begin(options.keep);
-        let mut writing = Writing { window: self, sink: &mut sink };
+        let mut writing = Writing { window: self, sink: &mut sink, is_over: false };
         writing.write(options, look.main);
-        self.finish(look);
+        let is_over = writing.is_over;
+        if is_over {
+            self.place.shared.lock().release_main(look.main);
+        } else {
+            self.finish(look);
+        }
         slot.expect("the fold gives its state back")
     }
 
@@ -209,7 +245,10 @@ impl Window {
 /// A window that is being written.
 struct Writing<'w, 's> {
     window: &'w mut Window,
-    sink: &'s mut dyn FnMut(&[u8]),
+    /// Whether more is wanted.
+    sink: &'s mut dyn FnMut(&[u8]) -> bool,
+    /// Nothing more is wanted.
+    is_over: bool,
 }
 
 impl Writing<'_, '_> {
@@ -220,6 +259,11 @@ impl Writing<'_, '_> {
         self.header(&options);
         self.samples();
         if let Some(symbolizer) = options.symbolizer.take() {
+            // May take seconds.
+            self.flush();
+            if self.is_over {
+                return;
+            }
             symbolize::ask(&self.window.place.shared, &self.window.scratch.locations, symbolizer);
         }
         let label_names = self.begin_definitions();
@@ -236,7 +280,10 @@ impl Writing<'_, '_> {
     fn flush(&mut self) {
         // One sample may be more than a chunk.
         for chunk in self.window.scratch.bytes.chunks(CHUNK) {
-            (self.sink)(chunk);
+            if self.is_over {
+                break;
+            }
+            self.is_over = !(self.sink)(chunk);
         }
         self.window.scratch.bytes.clear();
     }
@@ -272,7 +319,7 @@ impl Writing<'_, '_> {
 
     fn samples(&mut self) {
         let mut at = 0;
-        while at < self.window.scratch.changed.len() {
+        while at < self.window.scratch.changed.len() && !self.is_over {
             let is_full = self.some_samples(&mut at);
             if is_full {
                 self.flush();
@@ -328,7 +375,7 @@ impl Writing<'_, '_> {
 
     fn locations(&mut self, has_symbols: bool) {
         let mut next = self.window.scratch.locations.next(1);
-        while next.is_some() {
+        while next.is_some() && !self.is_over {
             let Window { place, scratch, .. } = &mut *self.window;
             let mut state = place.shared.lock();
             for _ in 0..HELD {
@@ -347,7 +394,7 @@ impl Writing<'_, '_> {
 
     fn functions(&mut self) {
         let mut at = 0;
-        while at < self.window.scratch.functions.order().len() {
+        while at < self.window.scratch.functions.order().len() && !self.is_over {
             let Window { place, scratch, .. } = &mut *self.window;
             let state = place.shared.lock();
             let mut out = Writer::new(&mut scratch.bytes);
@@ -389,7 +436,7 @@ impl Writing<'_, '_> {
     fn strings(&mut self, label_names: usize) {
         let count = label_names + self.window.scratch.names.order().len();
         let mut at = 0;
-        while at < count {
+        while at < count && !self.is_over {
             let Window { place, scratch, .. } = &mut *self.window;
             let state = place.shared.lock();
             let mut out = Writer::new(&mut scratch.bytes);
