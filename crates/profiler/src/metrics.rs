@@ -110,7 +110,7 @@ impl Collector for Metrics {
             cost.sample(&[("part", part)], figure(&now) as f64 / 1e9);
         }
         out.gauge("profiler_budget_ratio", "Share of a processor that sampling may take.")
-            .sample(&[], now.budget_permille as f64 / 1e3);
+            .sample(&[], now.budget_ppm as f64 / 1e6);
         out.gauge("profiler_pause_seconds", "Time between ticks now.")
             .sample(&[], now.pause_ns as f64 / 1e9);
         out.gauge("profiler_threads", "Threads that are sampled.").sample(&[], now.threads);

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::error::Error;
 use crate::profile::{Limits, Profile, Tables, ValueType};
 use crate::sample::{
-    Budget, Counters, Options, Sampler, Statistics, ThreadStack, Tid, now, without_signals,
+    Budget, Counters, LONGEST, Options, Sampler, Statistics, ThreadStack, Tid, now, without_signals,
 };
 use crate::scope;
 
@@ -115,7 +115,7 @@ impl Builder {
         let period = i64::try_from(self.tick.as_nanos()).unwrap_or(i64::MAX);
         let wall = Profile::new(&tables, &WALL_COLUMNS, 1, WALL_COLUMNS[1], period);
         let counters = Arc::new(Counters::default());
-        counters.budget_permille.set((self.budget * 1000.0) as u64);
+        counters.budget_ppm.set((self.budget * 1e6) as u64);
         let is_off = self.budget == 0.0;
         let options = Options {
             threads_per_tick: self.threads_per_tick,
@@ -214,7 +214,23 @@ impl Profiler {
     /// What every thread is doing now, the calling one included: each is interrupted once. Takes as long as
     /// the slowest needs to get a processor, two seconds at most. *Growth.*
     pub fn threads(&self) -> Vec<ThreadStack> {
-        self.at_work().map_or_else(Vec::new, |mut sampler| sampler.threads_now())
+        const PATIENCE: Duration = Duration::from_secs(2);
+        let Some(running) = self.running() else { return Vec::new() };
+        // One at a time: those who ask share what the sampler is told.
+        let _asking = running.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        let until = Instant::now() + PATIENCE;
+        if let Some(mut sampler) = self.at_work() {
+            sampler.ask();
+        }
+        loop {
+            let Some(mut sampler) = self.at_work() else { return Vec::new() };
+            if sampler.ask_on() || Instant::now() >= until {
+                return sampler.take_asked();
+            }
+            drop(sampler);
+            // Whoever waits for the sampler gets it now.
+            std::thread::yield_now();
+        }
     }
 
     /// The sampler, unless it was stopped. Asked with its lock held: who waits for it while another stops it
@@ -249,6 +265,8 @@ struct Running {
     shared: Arc<Shared>,
     stopped: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// Held by who asks all threads.
+    asking: Mutex<()>,
     process: u32,
 }
 
@@ -312,6 +330,7 @@ impl Running {
             shared,
             stopped: AtomicBool::new(false),
             thread: Mutex::new(Some(thread)),
+            asking: Mutex::new(()),
             process: process::id(),
         })
     }
@@ -321,8 +340,9 @@ impl Running {
     }
 
     fn stop(&self) {
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(thread) = thread else { return };
+        // Until the end, so that whoever else stops it does not return before.
+        let mut held = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(thread) = held.take() else { return };
         *self.shared.stop.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.shared.stopping.notify_all();
         let _ = thread.join();
@@ -337,9 +357,13 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // A child process has the handle, but not the thread.
         if self.process == process::id() {
             self.stop();
+        } else {
+            // A child process has the handle, but not the thread: to let go of it might let go of a thread
+            // of its own, which has taken that one's place.
+            let handle = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+            std::mem::forget(handle);
         }
     }
 }
@@ -387,7 +411,7 @@ impl Shared {
 /// `pause`, up to a quarter shorter or longer.
 fn jitter(pause: u64, random: u64) -> u64 {
     let half = pause / 2;
-    pause - half / 2 + random.checked_rem(half).unwrap_or(0)
+    (pause - half / 2 + random.checked_rem(half).unwrap_or(0)).min(LONGEST)
 }
 
 #[cfg(test)]

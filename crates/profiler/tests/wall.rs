@@ -131,7 +131,10 @@ fn pass(time: Duration) {
 fn a_profiler() {
     refuses_what_makes_no_sense();
     totals_are_true();
+    threads_that_end_keep_their_time();
     sleepers_are_left_alone();
+    one_who_runs_is_seen_among_many_who_sleep();
+    stacks_are_as_deep_as_asked_for();
     a_thread_that_blocks_the_signal_is_told_so();
     labels_are_the_programs();
     threads_show_what_they_do();
@@ -213,6 +216,44 @@ fn totals_are_true() {
     assert!(share("asleep", "sleeping", |s| s.wall) > 0.95);
     let statistics = profiler.statistics();
     assert!(statistics.complete * 1000 >= (statistics.complete + statistics.lost) * 999);
+}
+
+/// What a thread had when it ended is not lost, though nobody saw it end.
+fn threads_that_end_keep_their_time() {
+    let profiler = Profiler::start().unwrap();
+    let mut window = profiler.wall().window();
+    let mut lived = 0;
+    for _ in 0..8 {
+        let begun = Instant::now();
+        let brief = std::thread::Builder::new().name("brief".into());
+        brief.spawn(|| pass(Duration::from_millis(250))).unwrap().join().unwrap();
+        lived += begun.elapsed().as_nanos() as i64;
+    }
+    profiler.settle();
+    let samples = read(&mut window);
+    let theirs = |s: &&Read| s.thread() == "brief" || s.has("[ended threads]");
+    let wall: i64 = samples.iter().filter(theirs).map(|sample| sample.wall).sum();
+    // Lists are a tenth of a second apart; where in between one ended is not known.
+    assert!((wall - lived).abs() < 8 * 60_000_000, "{wall} of {lived}");
+}
+
+/// Who runs is seen, however many sleep.
+fn one_who_runs_is_seen_among_many_who_sleep() {
+    let mut crew = Crew::new();
+    for i in 0..300 {
+        crew.sleep(&format!("asleep {i}"));
+    }
+    crew.spawn("busy", |stop| working(&stop));
+    let profiler = Profiler::start().unwrap();
+    pass(Duration::from_millis(700));
+    let mut window = profiler.wall().window();
+    let before = profiler.statistics();
+    pass(Duration::from_secs(1));
+    let ticks = profiler.statistics().ticks - before.ticks;
+    let samples = read(&mut window);
+    let seen: i64 = samples.iter().filter(|s| s.has("working")).map(|s| s.samples).sum();
+    // A round takes five ticks, of which the pauses don't grow.
+    assert!(seen >= 3, "{seen} of {ticks} ticks");
 }
 
 fn process_cpu() -> u64 {
@@ -309,6 +350,23 @@ fn labels_are_the_programs() {
         }
     }
     assert!(seen > 3, "{seen}");
+}
+
+fn stacks_are_as_deep_as_asked_for() {
+    let mut crew = Crew::new();
+    crew.sleep("asleep");
+    // The second one has the first one's room.
+    for depth in [600, 3] {
+        let profiler = Profiler::builder().max_depth(depth).start().unwrap();
+        // It gets its name when it runs already.
+        let asleep = loop {
+            let threads = profiler.threads();
+            if let Some(asleep) = threads.into_iter().find(|thread| thread.name == "asleep") {
+                break asleep;
+            }
+        };
+        assert!((3..=depth).contains(&asleep.addresses.len()), "{asleep:?}");
+    }
 }
 
 fn threads_show_what_they_do() {

@@ -7,7 +7,7 @@
 //! 4. While nobody runs, pauses grow to eight times the usual one: there is nothing to see.
 
 /// The longest pause, in nanoseconds.
-const LONGEST: u64 = 10_000_000_000;
+pub(crate) const LONGEST: u64 = 10_000_000_000;
 
 /// How much longer a pause may become while nobody runs.
 const IDLE: u64 = 8;

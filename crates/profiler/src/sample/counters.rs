@@ -31,6 +31,9 @@ pub struct Statistics {
     pub skipped_full: u64,
     /// Signals that the system had no room for.
     pub skipped_unsent: u64,
+    /// Signals that never came: the program let them be ignored for a while, or somebody else's handler took
+    /// them.
+    pub skipped_swallowed: u64,
     /// Turns of threads that block the signal.
     pub skipped_blocked: u64,
     /// Threads that ended.
@@ -45,8 +48,8 @@ pub struct Statistics {
     pub cost_signals_ns: u64,
     /// The pause between ticks now.
     pub pause_ns: u64,
-    /// Thousandths of one processor that sampling may take.
-    pub budget_permille: u64,
+    /// Millionths of one processor that sampling may take.
+    pub budget_ppm: u64,
 }
 
 impl Statistics {
@@ -84,6 +87,7 @@ counters!(
     frames,
     skipped_full,
     skipped_unsent,
+    skipped_swallowed,
     skipped_blocked,
     ended,
     threads,
@@ -91,7 +95,7 @@ counters!(
     cost_handlers_ns,
     cost_signals_ns,
     pause_ns,
-    budget_permille,
+    budget_ppm,
 );
 
 /// A number that one thread writes.

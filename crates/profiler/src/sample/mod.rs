@@ -19,7 +19,7 @@ mod slots;
 mod tasks;
 mod threads;
 
-pub(crate) use budget::Budget;
+pub(crate) use budget::{Budget, LONGEST};
 pub(crate) use clock::{cpu_of, now, own_cpu};
 pub(crate) use counters::Counters;
 pub use counters::Statistics;

@@ -16,12 +16,12 @@ use std::time::Duration;
 use super::clock;
 use super::counters::Counters;
 use super::signal;
-use super::slots::{Found, Outcome, Ring};
+use super::slots::{Armed, Found, Outcome, Ring};
 use super::tasks::{Status, Tasks, Tid, Waiting, start_of};
 use super::threads::{Thread, Threads};
 use crate::profile::{
-    ENDED_THREADS, EntryId, LabelsId, NOT_SAMPLED_YET, PROFILER, Profile, Recording,
-    SIGNALS_BLOCKED, Stack, Tables,
+    ENDED_THREADS, LabelsId, NOT_SAMPLED_YET, PROFILER, Profile, Recording, SIGNALS_BLOCKED, Stack,
+    Tables,
 };
 use crate::scope;
 use crate::unwind::End;
@@ -30,6 +30,10 @@ use crate::unwind::End;
 const LIST: u64 = 100_000_000;
 /// What a thread takes of a processor between the end of its handler and where it waits again, at most.
 const WAY_BACK: u64 = 50_000;
+/// A thread's clock, read on another processor, may be behind what it showed before; not by so much.
+const BACKWARDS: u64 = 10_000_000;
+/// Threads that are given their time with the tables locked once: some ten microseconds.
+const AT_A_TIME: usize = 64;
 /// After this long without an answer it is time to ask why.
 const OVERDUE: u64 = 500_000_000;
 /// How long a thread that blocks the signal is left alone before it is asked again: this at first, since
@@ -94,8 +98,10 @@ pub(crate) struct Sampler {
     armed: Vec<Tid>,
     /// Threads found asleep in this tick, or known to block the signal, and their clocks.
     known: Vec<(Tid, u64, u64)>,
-    /// What threads that ended still had.
-    left_over: Vec<(EntryId, u64)>,
+    /// Threads that ended, with time that is still to be given, and until when that is.
+    ended: Vec<(Thread, u64)>,
+    /// Slots of threads that ended while their handler was writing, as it seems.
+    orphans: Vec<Armed>,
     scope_changes: u64,
     /// Labels in the tables by the number of their scope.
     scopes: Vec<Option<LabelsId>>,
@@ -103,6 +109,10 @@ pub(crate) struct Sampler {
     /// Of the process: when this was started, and how much of what came since is in the profile.
     process_cpu: u64,
     attributed_cpu: u64,
+    /// Of the process, at the last tick in which nobody was interrupted.
+    idle_cpu: u64,
+    /// What all threads are doing, while somebody asks; by thread.
+    asked: Vec<ThreadStack>,
 }
 
 impl Sampler {
@@ -121,22 +131,27 @@ impl Sampler {
             tables,
             wall,
             counters,
-            signal_cost: signal::cost(options.signal),
+            signal_cost: signal::cost(options.signal)?,
             random: clock::now() | 1,
             listed: 0,
             next_list: 0,
             armed: Vec::with_capacity(super::slots::SLOTS),
             known: Vec::with_capacity(options.looks_per_tick),
-            left_over: Vec::new(),
+            ended: Vec::new(),
+            orphans: Vec::new(),
             scope_changes: 0,
             scopes: Vec::new(),
             own: None,
-            process_cpu: clock::process_cpu(),
+            process_cpu: 0,
             attributed_cpu: 0,
+            idle_cpu: 0,
+            asked: Vec::new(),
             options,
         };
         // The tables may be older than this profiler, the modules older than the tables.
         sampler.tables.follow_modules();
+        // Before the threads' own, so that what they do meanwhile isn't taken for an ended one's.
+        sampler.process_cpu = clock::process_cpu();
         sampler.list(clock::now());
         Ok(sampler)
     }
@@ -153,7 +168,7 @@ impl Sampler {
         let signals = self.counters.signals.get();
         let handlers = self.counters.cost_handlers_ns.get();
         if now >= self.next_list {
-            self.collect(&mut |_, _, _| {});
+            self.collect();
             self.list(now);
         }
         self.tables.follow_modules();
@@ -161,7 +176,7 @@ impl Sampler {
         if self.options.tick == 0 {
             self.wait(Duration::from_millis(5));
         }
-        self.collect(&mut |_, _, _| {});
+        self.collect();
 
         let counters = &self.counters;
         let signals = counters.signals.get() - signals;
@@ -170,7 +185,21 @@ impl Sampler {
         counters.cost_sampler_ns.add(own);
         counters.cost_signals_ns.add(signals * self.signal_cost);
         let cost = own + signals * self.signal_cost + (counters.cost_handlers_ns.get() - handlers);
-        Ticked { cost, idle: signals == 0 && self.armed.is_empty() }
+        Ticked { cost, idle: signals == 0 && self.armed.is_empty() && self.is_idle(own) }
+    }
+
+    /// Whether next to nothing was done by the whole process since nobody was interrupted last: those who
+    /// ran may not have had their turn.
+    fn is_idle(&mut self, own: u64) -> bool {
+        const NEXT_TO_NOTHING: u64 = 1_000_000;
+        let before = std::mem::replace(&mut self.idle_cpu, clock::process_cpu());
+        self.idle_cpu.saturating_sub(before) < own + NEXT_TO_NOTHING
+    }
+
+    /// A new list before long.
+    fn list_soon(&mut self) {
+        const SOON: u64 = 10_000_000;
+        self.next_list = self.next_list.min(self.listed + SOON);
     }
 
     /// A number that nobody foresees, for where a round begins (xorshift64, Marsaglia 2003).
@@ -185,9 +214,7 @@ impl Sampler {
     fn list(&mut self, now: u64) {
         let before = self.listed;
         let boot = clock::since_boot();
-        let (tasks, counters, armed, left_over) =
-            (&mut self.tasks, &self.counters, &mut self.armed, &mut self.left_over);
-        let ring = self.ring;
+        let Sampler { tasks, counters, armed, ended, orphans, ring, .. } = self;
         let born = |thread: &mut Thread| {
             let cpu = clock::cpu_of(thread.tid);
             if before == 0 {
@@ -199,19 +226,18 @@ impl Sampler {
                 thread.accounted = now.saturating_sub(age).max(before);
             }
         };
-        let gone = |thread: Thread| {
+        let gone = |mut thread: Thread| {
             counters.ended.add(1);
-            if let (Some(entry), 1..) = (thread.running.or(thread.entry), thread.held_back) {
-                left_over.push((entry, thread.held_back));
-            }
-            if let Some(slot) = thread.armed {
+            if let Some(slot) = thread.armed.take() {
                 armed.retain(|&tid| tid != thread.tid);
-                // Nobody is left who could be writing.
-                let _ = ring.release(slot);
+                orphans.extend(ring.release(slot).err());
             }
+            // It was there at the last list, and ended since: in the middle, on average.
+            ended.push((thread, before + (now - before) / 2));
         };
+        let is_alive = |tid| clock::cpu_of(tid).is_some();
         // Threads that can't be listed are those of the last list.
-        let _ = self.threads.merge(|found| tasks.list(found), born, gone);
+        let _ = self.threads.merge(|found| tasks.list(found), is_alive, born, gone);
         self.listed = now;
         let took = clock::now() - now;
         self.next_list = now + LIST.max(100 * took);
@@ -274,10 +300,15 @@ impl Sampler {
             return Look::Known;
         }
         let Some(cpu) = clock::cpu_of(tid) else {
-            self.next_list = now;
+            self.list_soon();
             return Look::Known;
         };
-        if cpu < thread.cpu {
+        if now >= thread.named_until
+            && let Some(status) = Status::read(tid)
+        {
+            thread.meet(status, now);
+        }
+        if cpu + BACKWARDS < thread.cpu {
             // Another one with the same id. Its clock began at nothing.
             (thread.cpu, thread.held_back, thread.entry, thread.running) = (0, 0, None, None);
             thread.status = None;
@@ -307,11 +338,12 @@ impl Sampler {
         let signal = self.options.signal;
         let thread = self.threads.get(index);
         let Some(status) = Status::read(thread.tid) else {
-            self.next_list = now;
+            self.list_soon();
             return false;
         };
-        thread.meet(status);
-        thread.is_blocked = status.has_blocked(signal);
+        thread.meet(status, now);
+        // One that has ended answers as little.
+        thread.is_blocked = status.has_blocked(signal) || status.has_ended();
         thread.left_for = 0;
         thread.leave_alone(now);
         true
@@ -325,7 +357,7 @@ impl Sampler {
             // No signal is on its way, so nobody can be writing.
             let _ = self.ring.release(slot);
             if error.raw_os_error() == Some(libc::ESRCH) {
-                self.next_list = now;
+                self.list_soon();
             } else {
                 self.counters.skipped_unsent.add(1);
             }
@@ -339,7 +371,8 @@ impl Sampler {
     }
 
     /// A thread that has a slot and does not answer: it waits for a processor, or it has blocked the
-    /// signal meanwhile.
+    /// signal meanwhile, or the signal never came: the program let it be ignored for a moment, another
+    /// handler took it, or it became one with an earlier one that was still on its way.
     fn ask_why(&mut self, index: usize, now: u64) {
         let signal = self.options.signal;
         let thread = self.threads.get(index);
@@ -348,19 +381,26 @@ impl Sampler {
         }
         // Not again at every turn.
         thread.armed_at = now;
-        if !Status::read(thread.tid).is_some_and(|status| status.has_blocked(signal)) {
+        let Some(status) = Status::read(thread.tid) else { return };
+        let is_blocked = status.has_blocked(signal) || status.has_ended();
+        if status.awaits(signal) && !is_blocked {
             return;
         }
         let Some(slot) = thread.armed.take() else { return };
         match self.ring.release(slot) {
             Ok(()) => {
-                thread.is_blocked = true;
-                thread.left_for = 0;
-                thread.leave_alone(now);
-                thread.entry = None;
+                if is_blocked {
+                    thread.is_blocked = true;
+                    thread.left_for = 0;
+                    thread.leave_alone(now);
+                    thread.entry = None;
+                } else {
+                    self.counters.skipped_swallowed.add(1);
+                }
                 let tid = thread.tid;
                 self.armed.retain(|&armed| armed != tid);
             }
+            // It has begun to answer just now.
             Err(slot) => thread.armed = Some(slot),
         }
     }
@@ -383,15 +423,14 @@ impl Sampler {
         }
     }
 
-    /// Records what was found since, and hands each stack to `each`.
-    fn collect(&mut self, each: &mut dyn FnMut(Tid, &Found, &[u64])) {
+    /// Records what was found since.
+    fn collect(&mut self) {
+        let ring = self.ring;
+        let orphans = std::mem::take(&mut self.orphans);
+        self.orphans.extend(orphans.into_iter().filter_map(|slot| ring.release(slot).err()));
         let wall = self.wall.clone();
         let mut recording = wall.lock();
-        for (entry, cpu) in self.left_over.drain(..) {
-            if recording.add(entry, &[0, 0, cpu as i64]) {
-                self.attributed_cpu += cpu;
-            }
-        }
+        self.give_ended(&mut recording);
         for (tid, now, cpu) in self.known.drain(..) {
             let Some(thread) = self.threads.find(tid) else { continue };
             self.attributed_cpu += add_known(&mut recording, thread, now, cpu);
@@ -399,7 +438,7 @@ impl Sampler {
         }
         let mut at = 0;
         while at < self.armed.len() {
-            if self.collect_one(self.armed[at], &mut recording, each) {
+            if self.collect_one(self.armed[at], &mut recording) {
                 self.armed.swap_remove(at);
             } else {
                 at += 1;
@@ -407,13 +446,17 @@ impl Sampler {
         }
     }
 
+    /// Gives threads that ended what they still had. What they had of a processor since their last turn is
+    /// not known; see [`settle`](Self::settle).
+    fn give_ended(&mut self, recording: &mut Recording<'_>) {
+        for (mut thread, until) in self.ended.drain(..) {
+            let cpu = thread.cpu;
+            self.attributed_cpu += settle_one(recording, &mut thread, until, cpu);
+        }
+    }
+
     /// Records what a thread wrote; whether it has.
-    fn collect_one(
-        &mut self,
-        tid: Tid,
-        recording: &mut Recording<'_>,
-        each: &mut dyn FnMut(Tid, &Found, &[u64]),
-    ) -> bool {
+    fn collect_one(&mut self, tid: Tid, recording: &mut Recording<'_>) -> bool {
         let Some(slot) = self.threads.find(tid).and_then(|thread| thread.armed.take()) else {
             return true;
         };
@@ -427,7 +470,10 @@ impl Sampler {
         if let Some(thread) = self.threads.find(tid) {
             self.attributed_cpu += record(recording, thread, &found, frames, scope);
         }
-        each(tid, &found, frames);
+        if let Ok(at) = self.asked.binary_search_by_key(&tid, |stack| stack.tid) {
+            self.asked[at].addresses = frames.to_vec();
+            self.asked[at].end = found.end;
+        }
         self.counters.samples.add(1);
         self.counters.cost_handlers_ns.add(found.cost);
         self.counters.ended_at(found.end, found.depth);
@@ -438,29 +484,37 @@ impl Sampler {
 
     /// Gives every thread its time up to now. A reader calls it before it reads.
     pub(crate) fn settle(&mut self) {
-        self.collect(&mut |_, _, _| {});
+        self.collect();
         // Before the threads' own clocks, so that what a thread does meanwhile isn't taken for an ended one's.
-        let process = clock::process_cpu() - self.process_cpu;
+        let process = clock::process_cpu().saturating_sub(self.process_cpu);
+        self.list(clock::now());
         let now = clock::now();
-        self.list(now);
         for index in 0..self.threads.len() {
             if self.threads.get(index).status.is_none() {
                 self.introduce(index, now);
             }
         }
-        let own = self.own;
         let wall = self.wall.clone();
-        let mut recording = wall.lock();
-        for thread in self.threads.all() {
-            let Some(cpu) = clock::cpu_of(thread.tid) else { continue };
-            if own == Some(thread.tid) && thread.entry.is_none() {
-                let labels = thread.labels(&mut recording);
-                let entry =
-                    recording.record(frame(&[PROFILER]), labels, LabelsId::default(), &[0, 0, 0]);
-                thread.entry = Some(entry);
+        let own = self.own;
+        for threads in self.threads.all().chunks_mut(AT_A_TIME) {
+            // Clocks are asked without the lock: each takes a system call.
+            let mut clocks = [(0, None); AT_A_TIME];
+            for (clock, thread) in clocks.iter_mut().zip(&*threads) {
+                *clock = (clock::now(), clock::cpu_of(thread.tid));
             }
-            self.attributed_cpu += settle_one(&mut recording, thread, now, cpu);
+            let mut recording = wall.lock();
+            for (thread, (now, cpu)) in threads.iter_mut().zip(clocks) {
+                let Some(cpu) = cpu else { continue };
+                if own == Some(thread.tid) && thread.entry.is_none() {
+                    let labels = thread.labels(&mut recording);
+                    let (stack, none) = (frame(&[PROFILER]), LabelsId::default());
+                    thread.entry = Some(recording.record(stack, labels, none, &[0, 0, 0]));
+                }
+                self.attributed_cpu += settle_one(&mut recording, thread, now, cpu);
+            }
         }
+        let mut recording = wall.lock();
+        self.give_ended(&mut recording);
         if let Some(missing @ 1..) = process.checked_sub(self.attributed_cpu) {
             let none = LabelsId::default();
             recording.record(frame(&[ENDED_THREADS]), none, none, &[0, 0, missing as i64]);
@@ -468,60 +522,64 @@ impl Sampler {
         }
     }
 
-    /// Interrupts every thread, and says what each is doing. *Growth.*
-    pub(crate) fn threads_now(&mut self) -> Vec<ThreadStack> {
-        self.collect(&mut |_, _, _| {});
-        let now = clock::now();
-        self.list(now);
+    /// Begins to ask every thread what it is doing. *Growth.*
+    pub(crate) fn ask(&mut self) {
+        self.collect();
+        self.list(clock::now());
         self.tables.follow_modules();
         self.find_scopes();
-        let mut stacks = Vec::with_capacity(self.threads.len());
+        self.asked.clear();
         for index in 0..self.threads.len() {
             let tid = self.threads.get(index).tid;
             let Some(status) = Status::read(tid) else { continue };
-            stacks.push(ThreadStack {
+            self.asked.push(ThreadStack {
                 tid,
                 name: status.name().into_owned(),
                 state: char::from(status.state),
                 addresses: Vec::new(),
                 end: End::Lost,
-                is_blocked: status.has_blocked(self.options.signal),
+                is_blocked: status.has_blocked(self.options.signal) || status.has_ended(),
             });
         }
-        // As many at a time as there are slots; who does not answer in time is shown without calls.
-        let mut next = 0;
-        let until = now + 2_000_000_000;
-        while next < stacks.len() && clock::now() < until {
-            while let Some(stack) = stacks.get(next) {
-                let Some(index) = self.threads.position(stack.tid) else {
-                    next += 1;
-                    continue;
-                };
-                let may = !stack.is_blocked && Some(stack.tid) != self.own;
-                let may = may && self.threads.get(index).armed.is_none();
-                let may =
-                    may && (self.threads.get(index).status.is_some() || self.introduce(index, now));
-                let cpu = clock::cpu_of(stack.tid).unwrap_or(0);
-                if may && matches!(self.interrupt(index, clock::now(), cpu), Look::NoSlot) {
-                    break;
-                }
-                next += 1;
+    }
+
+    /// Goes on asking, for some milliseconds; whether all have answered who may. Between two calls the
+    /// sampler is free for others, and its ticks collect answers, too.
+    pub(crate) fn ask_on(&mut self) -> bool {
+        let mut is_done = true;
+        for at in 0..self.asked.len() {
+            let stack = &self.asked[at];
+            let has_answered = !stack.addresses.is_empty();
+            if has_answered || stack.is_blocked || Some(stack.tid) == self.own {
+                continue;
             }
-            self.wait(Duration::from_millis(100));
-            self.collect(&mut |tid, found, frames| {
-                if let Ok(at) = stacks.binary_search_by_key(&tid, |stack| stack.tid) {
-                    stacks[at].addresses = frames.to_vec();
-                    stacks[at].end = found.end;
-                }
-            });
+            let Some(index) = self.threads.position(stack.tid) else { continue };
+            is_done = false;
+            let now = clock::now();
+            if self.threads.get(index).armed.is_some()
+                || (self.threads.get(index).status.is_none() && !self.introduce(index, now))
+            {
+                continue;
+            }
+            let cpu = clock::cpu_of(self.threads.get(index).tid).unwrap_or(0);
+            if matches!(self.interrupt(index, now, cpu), Look::NoSlot) {
+                break;
+            }
         }
-        stacks
+        self.wait(Duration::from_millis(2));
+        self.collect();
+        is_done
+    }
+
+    /// What was answered until now.
+    pub(crate) fn take_asked(&mut self) -> Vec<ThreadStack> {
+        std::mem::take(&mut self.asked)
     }
 
     /// Takes the slots back from all threads, so that signals that are still on their way do nothing.
     pub(crate) fn disarm(&mut self) {
         for _ in 0..1000 {
-            self.collect(&mut |_, _, _| {});
+            self.collect();
             for thread in self.threads.all() {
                 if let Some(slot) = thread.armed.take() {
                     thread.armed = self.ring.release(slot).err();
@@ -637,8 +695,12 @@ fn settle_one(recording: &mut Recording<'_>, thread: &mut Thread, now: u64, cpu:
     let entry = thread.entry.filter(|&entry| recording.add(entry, &[0, wall, 0]));
     let entry = entry.unwrap_or_else(|| {
         thread.entry = None;
-        let labels = thread.labels(recording);
-        recording.record(frame(&[NOT_SAMPLED_YET]), labels, LabelsId::default(), &[0, wall, 0])
+        // One that ended before anybody asked for its name shares an entry with all such.
+        let (stack, labels) = match thread.status {
+            Some(_) => (frame(&[NOT_SAMPLED_YET]), thread.labels(recording)),
+            None => (frame(&[ENDED_THREADS]), LabelsId::default()),
+        };
+        recording.record(stack, labels, LabelsId::default(), &[0, wall, 0])
     });
     let ran = thread.running.filter(|&ran| recording.add(ran, &[0, 0, used as i64]));
     if ran.is_none() {

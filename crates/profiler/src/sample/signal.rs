@@ -33,6 +33,9 @@ static BEFORE: [Before; 65] =
     [const { Before { handler: AtomicUsize::new(0), takes_information: AtomicBool::new(false) } };
         65];
 
+/// What a thread does to itself: nothing that can wait, or be sent for another purpose.
+const FAULTS: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
+
 /// For which signals the handler is installed.
 static INSTALLED: Mutex<[bool; 65]> = Mutex::new([false; 65]);
 
@@ -40,6 +43,9 @@ static INSTALLED: Mutex<[bool; 65]> = Mutex::new([false; 65]);
 pub(crate) fn install(signal: i32) -> io::Result<()> {
     let unknown = || io::Error::from_raw_os_error(libc::EINVAL);
     let index = usize::try_from(signal).ok().filter(|&s| s < BEFORE.len()).ok_or_else(unknown)?;
+    if FAULTS.contains(&signal) {
+        return Err(unknown());
+    }
     let mut installed = INSTALLED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let mut before = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: asks only; the place is there.
@@ -47,7 +53,9 @@ pub(crate) fn install(signal: i32) -> io::Result<()> {
     // SAFETY: the system has written it, and zeros are a value of it.
     let before = unsafe { before.assume_init() };
     let handler: extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) = on_signal;
-    if installed[index] && before.sa_sigaction == handler as usize {
+    // Somebody else may have come since, and may hand on what is ours: to be put in front of them would make
+    // each call the other, without end.
+    if installed[index] && (before.sa_sigaction == handler as usize || is_reached(signal)) {
         return Ok(());
     }
     // Known before the first signal can come.
@@ -62,7 +70,7 @@ pub(crate) fn install(signal: i32) -> io::Result<()> {
     // SAFETY: the set is filled before signals are taken from it.
     unsafe {
         libc::sigfillset(&raw mut action.sa_mask);
-        for fault in [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP] {
+        for fault in FAULTS {
             libc::sigdelset(&raw mut action.sa_mask, fault);
         }
     }
@@ -159,7 +167,7 @@ unsafe fn is_in_call(context: *const libc::ucontext_t) -> bool {
     // SAFETY: the caller has it from the system.
     let registers = unsafe { &(*context).uc_mcontext.gregs };
     let (pc, rcx) = (registers[libc::REG_RIP as usize], registers[libc::REG_RCX as usize]);
-    rcx == pc || rcx == pc + 2
+    rcx == pc || rcx == pc.wrapping_add(2)
 }
 
 /// A system call leaves no trace in the registers here: nothing is said.
@@ -192,15 +200,48 @@ fn pass_on(signal: i32, information: *mut libc::siginfo_t, context: *mut libc::c
     }
 }
 
+/// Whether a signal of ours still comes to the handler.
+fn is_reached(signal: i32) -> bool {
+    let before = slots::probes();
+    let sent = with_signal(signal, || send(Tid::own(), signal, Cookie::probe()));
+    sent.is_ok() && slots::probes() != before
+}
+
 /// What a signal costs besides what the handler measures, in nanoseconds: sending it, the way into the
-/// handler and out again. Measured on the calling thread, with signals that no slot waits for.
-pub(crate) fn cost(signal: i32) -> u64 {
-    const TRIES: u64 = 64;
-    let begun = super::clock::now();
+/// handler and out again. Measured on the calling thread; the least of several, since whatever interrupts
+/// makes it more.
+///
+/// # Errors
+/// What the system says where such signals can't be sent.
+pub(crate) fn cost(signal: i32) -> io::Result<u64> {
+    const BATCHES: usize = 8;
+    const EACH: u64 = 8;
     let own = Tid::own();
-    for _ in 0..TRIES {
-        // A number that no slot has.
-        let _ = send(own, signal, Cookie::STRAY);
+    with_signal(signal, || {
+        let mut least = u64::MAX;
+        for _ in 0..BATCHES {
+            let begun = super::clock::own_cpu();
+            for _ in 0..EACH {
+                send(own, signal, Cookie::probe())?;
+            }
+            least = least.min((super::clock::own_cpu() - begun) / EACH);
+        }
+        Ok(least)
+    })
+}
+
+/// Does `work` with the signal let through, which the calling thread may have blocked.
+fn with_signal<T>(signal: i32, work: impl FnOnce() -> T) -> T {
+    let mut one = MaybeUninit::<libc::sigset_t>::zeroed();
+    let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: both places are there, and are filled before they are read.
+    unsafe {
+        libc::sigemptyset(one.as_mut_ptr());
+        libc::sigaddset(one.as_mut_ptr(), signal);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, one.as_ptr(), before.as_mut_ptr());
     }
-    (super::clock::now() - begun) / TRIES
+    let result = work();
+    // SAFETY: `before` is the mask as it was.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
+    result
 }

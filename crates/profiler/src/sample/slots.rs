@@ -16,7 +16,7 @@ use std::cell::UnsafeCell;
 use std::ptr;
 use std::sync::Mutex;
 use std::sync::atomic::{
-    AtomicPtr, AtomicU32, AtomicU64,
+    AtomicPtr, AtomicU32, AtomicU64, AtomicUsize,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 
@@ -46,10 +46,20 @@ static MADE: Mutex<(Option<&'static Ring>, u32)> = Mutex::new((None, 0));
 /// Never the same again, over all slots and rings.
 static NUMBER: AtomicU32 = AtomicU32::new(1);
 
+/// Probes that came here.
+static PROBES: AtomicU32 = AtomicU32::new(0);
+
+/// How many probes came here so far, by all threads.
+pub(crate) fn probes() -> u32 {
+    PROBES.load(Relaxed)
+}
+
 /// All slots.
 pub(crate) struct Ring {
     slots: Box<[Slot]>,
-    depth: usize,
+    /// Frames that a slot has room for, and those that are wanted now.
+    room: usize,
+    depth: AtomicUsize,
 }
 
 // A line of the cache of its own: several handlers write at the same time.
@@ -80,7 +90,7 @@ pub(crate) struct Found {
     /// When, and how much the thread had had of a processor, as the handler ended.
     pub(crate) time: u64,
     pub(crate) cpu: u64,
-    /// What the handler took.
+    /// What the handler took of a processor: one that loses it in the middle costs no more for that.
     pub(crate) cost: u64,
     /// Where the thread was.
     pub(crate) pc: u64,
@@ -111,8 +121,13 @@ pub(crate) struct Cookie {
 }
 
 impl Cookie {
-    /// A value that no slot ever waits for.
-    pub(crate) const STRAY: u64 = MAGIC;
+    /// No slot ever waits for it: it is only counted.
+    const PROBE: Cookie = Cookie { index: 0, number: 0 };
+
+    /// What a signal carries that asks whether it comes here.
+    pub(crate) const fn probe() -> u64 {
+        MAGIC
+    }
 
     /// Reads a value; none if it is not one of ours.
     #[inline]
@@ -137,22 +152,20 @@ impl Ring {
     pub(crate) fn of_depth(depth: usize) -> &'static Ring {
         let mut made = MADE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let own = std::process::id();
-        if let (Some(ring), process) = *made
-            && process != own
-        {
-            // The threads that the slots waited for are the parent's.
-            for slot in &ring.slots {
-                slot.word.store(IDLE, Release);
-            }
+        if let (Some(ring), process) = *made {
+            ring.empty(process != own);
         }
         made.1 = own;
         match made.0 {
-            Some(ring) if ring.depth >= depth => ring,
+            Some(ring) if ring.room >= depth => {
+                ring.depth.store(depth, Relaxed);
+                ring
+            }
             _ => {
                 // A smaller one stays where it is: a late signal may look into it. Depths at least
                 // double, so that what stays is less than what is used.
-                let least = made.0.map_or(0, |ring| 2 * ring.depth);
-                let ring: &'static Ring = Box::leak(Box::new(Ring::new(depth.max(least))));
+                let least = made.0.map_or(0, |ring| 2 * ring.room);
+                let ring: &'static Ring = Box::leak(Box::new(Ring::new(depth.max(least), depth)));
                 RING.store(ptr::from_ref(ring).cast_mut(), Release);
                 made.0 = Some(ring);
                 ring
@@ -160,14 +173,26 @@ impl Ring {
         }
     }
 
-    fn new(depth: usize) -> Ring {
+    /// Takes back what an earlier profiler left; in another process also what handlers were writing, whose
+    /// threads are the parent's.
+    fn empty(&self, is_forked: bool) {
+        for slot in &self.slots {
+            let word = slot.word.load(Acquire);
+            if is_forked || word & PHASE != WRITING {
+                // A handler that begins just now finds another word, or makes this one fail.
+                let _ = slot.word.compare_exchange(word, word & !PHASE, AcqRel, Relaxed);
+            }
+        }
+    }
+
+    fn new(room: usize, depth: usize) -> Ring {
         let slot = || Slot {
             word: AtomicU64::new(IDLE),
             labels: AtomicPtr::default(),
             found: UnsafeCell::default(),
-            frames: UnsafeCell::new(vec![0; depth].into_boxed_slice()),
+            frames: UnsafeCell::new(vec![0; room].into_boxed_slice()),
         };
-        Ring { slots: (0..SLOTS).map(|_| slot()).collect(), depth }
+        Ring { slots: (0..SLOTS).map(|_| slot()).collect(), room, depth: AtomicUsize::new(depth) }
     }
 
     /// Takes an idle slot for a thread; none when all are in use.
@@ -225,7 +250,11 @@ impl Ring {
 /// In the signal handler: writes the stack of `registers` to the slot that `cookie` names, if it still
 /// waits for that.
 pub(crate) fn write(cookie: Cookie, registers: &Registers, in_call: bool) {
-    let begun = clock::now();
+    if cookie == Cookie::PROBE {
+        PROBES.fetch_add(1, Relaxed);
+        return;
+    }
+    let begun = clock::own_cpu();
     // SAFETY: a ring that was published is never freed.
     let Some(ring) = (unsafe { RING.load(Acquire).as_ref() }) else { return };
     let Some(slot) = ring.slots.get(cookie.index as usize) else { return };
@@ -235,17 +264,18 @@ pub(crate) fn write(cookie: Cookie, registers: &Registers, in_call: bool) {
     }
     // SAFETY: the word says that this handler is writing, so nobody else touches the cells.
     let (found, frames) = unsafe { (&mut *slot.found.get(), &mut *slot.frames.get()) };
-    let walked = walk(registers, frames);
+    let depth = frames.len().min(ring.depth.load(Relaxed));
+    let walked = walk(registers, &mut frames[..depth]);
     // SAFETY: cells of labels are never freed.
     let scope = unsafe { slot.labels.load(Relaxed).as_ref() }.map_or(0, Cell::current);
-    let time = clock::now();
+    let cpu = clock::own_cpu();
     *found = Found {
-        depth: walked.depth.min(ring.depth),
+        depth: walked.depth.min(depth),
         end: walked.end,
         scope,
-        time,
-        cpu: clock::own_cpu(),
-        cost: time.saturating_sub(begun),
+        time: clock::now(),
+        cpu,
+        cost: cpu.saturating_sub(begun),
         pc: registers.pc,
         sp: registers.sp,
         in_call,

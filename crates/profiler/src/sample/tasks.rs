@@ -56,8 +56,9 @@ impl Tasks {
 pub(crate) struct Status {
     name: [u8; 16],
     name_length: u8,
-    /// The signals that it has blocked, by number less one.
+    /// The signals that it has blocked, and those that wait for it, by number less one.
     blocked: u64,
+    pending: u64,
     /// The state's letter: `R`, `S`, `D` and so on.
     pub(crate) state: u8,
 }
@@ -65,7 +66,8 @@ pub(crate) struct Status {
 impl Status {
     /// Reads it; none if the thread is gone.
     pub(crate) fn read(tid: Tid) -> Option<Status> {
-        let mut room = [0; 4096];
+        // Supplementary groups may be hundreds.
+        let mut room = [0; 16 * 1024];
         let text = read_file(tid, "status", &mut room)?;
         let mut status = Status { state: b'?', ..Status::default() };
         for line in text.split(|&b| b == b'\n') {
@@ -76,9 +78,10 @@ impl Status {
                 status.name_length = length as u8;
             } else if let Some(state) = line.strip_prefix(b"State:\t") {
                 status.state = state.first().copied().unwrap_or(b'?');
+            } else if let Some(mask) = line.strip_prefix(b"SigPnd:\t") {
+                status.pending = mask_of(mask)?;
             } else if let Some(mask) = line.strip_prefix(b"SigBlk:\t") {
-                let mask = std::str::from_utf8(mask).ok()?;
-                status.blocked = u64::from_str_radix(mask, 16).ok()?;
+                status.blocked = mask_of(mask)?;
                 break;
             }
         }
@@ -90,10 +93,24 @@ impl Status {
         String::from_utf8_lossy(&self.name[..usize::from(self.name_length)])
     }
 
+    /// Whether a signal of this number waits for the thread.
+    pub(crate) fn awaits(&self, signal: i32) -> bool {
+        (self.pending >> (signal - 1)) & 1 == 1
+    }
+
+    /// Whether it is a thread that has ended and is still there, as a process' first may be.
+    pub(crate) fn has_ended(&self) -> bool {
+        matches!(self.state, b'Z' | b'X')
+    }
+
     /// Whether a signal of this number would have to wait.
     pub(crate) fn has_blocked(&self, signal: i32) -> bool {
         (self.blocked >> (signal - 1)) & 1 == 1
     }
+}
+
+fn mask_of(digits: &[u8]) -> Option<u64> {
+    u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
 /// Where a thread stands in a system call that it waits in.

@@ -18,6 +18,9 @@ pub(super) struct Thread {
     listed: u64,
     /// Its name and more, once it was looked at.
     pub(super) status: Option<Status>,
+    /// When its name is read again, and how long that is after the last time.
+    pub(super) named_until: u64,
+    named_for: u64,
     /// Its id and name as labels; see [`labels`](Thread::labels).
     labels: Option<LabelsId>,
     /// Where it keeps the labels that it sets.
@@ -48,12 +51,17 @@ pub(super) struct Thread {
     pub(super) left_for: u64,
 }
 
+/// How long after a thread was met it is asked for its name again, in nanoseconds.
+const NAMED_FOR: u64 = 100_000_000;
+
 impl Thread {
     fn new(tid: Tid, listed: u64) -> Thread {
         Thread {
             tid,
             listed,
             status: None,
+            named_until: 0,
+            named_for: NAMED_FOR,
             labels: None,
             scope: None,
             accounted: 0,
@@ -74,10 +82,17 @@ impl Thread {
         }
     }
 
-    /// Says that the labels are to be made anew.
-    pub(super) fn meet(&mut self, status: Status) {
+    /// Remembers how it presents itself. Threads get their names when they run already, and may change them
+    /// later: it is asked again, after ten times as long each time.
+    pub(super) fn meet(&mut self, status: Status, now: u64) {
+        if self.status.as_ref().is_none_or(|known| known.name() != status.name()) {
+            // What it is doing belongs to another entry then.
+            self.labels = None;
+            self.entry = None;
+        }
         self.status = Some(status);
-        self.labels = None;
+        self.named_until = now + self.named_for;
+        self.named_for = self.named_for.saturating_mul(10);
     }
 
     /// Its id and name as labels. *Steady* unless the tables have dropped them.
@@ -131,13 +146,14 @@ impl Threads {
     }
 
     /// Takes a new list. `list` calls back with each thread; `born` is called for each that is new,
-    /// `gone` for each that was there before and isn't any more. *Steady* while there are no more threads
+    /// `gone` for each that was there before, is not in the list, and is not alive. *Steady* while there are no more threads
     /// than there were before.
     pub(super) fn merge<E>(
         &mut self,
         list: impl FnOnce(&mut dyn FnMut(Tid)) -> Result<(), E>,
+        is_alive: impl Fn(Tid) -> bool,
         mut born: impl FnMut(&mut Thread),
-        mut gone: impl FnMut(Thread),
+        gone: impl FnMut(Thread),
     ) -> Result<(), E> {
         self.lists += 1;
         let lists = self.lists;
@@ -169,14 +185,9 @@ impl Threads {
             return result;
         }
         let turn = all.get(self.turn).map(|thread| thread.tid);
-        let mut at = 0;
-        while at < all.len() {
-            if all[at].listed == lists {
-                at += 1;
-            } else {
-                gone(all.remove(at));
-            }
-        }
+        // The kernel leaves out threads that live when another one ends while it lists.
+        let is_gone = |thread: &mut Thread| thread.listed != lists && !is_alive(thread.tid);
+        all.extract_if(.., is_gone).for_each(gone);
         all.append(next);
         all.sort_by_key(|thread| thread.tid);
         // Whose turn it was still has it, or who comes next.
@@ -210,6 +221,7 @@ mod tests {
                     tids.iter().for_each(|&tid| found(Tid(tid)));
                     Ok(())
                 },
+                |tid| tid.0 == 1000,
                 |thread| born.push(thread.tid.0),
                 |thread| gone.push(thread.tid.0),
             )
@@ -230,6 +242,14 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_that_the_kernel_left_out_stays() {
+        let mut threads = Threads::default();
+        assert_eq!(list(&mut threads, &[3, 1000]).0, [3, 1000]);
+        assert_eq!(list(&mut threads, &[3]), (vec![], vec![]));
+        assert_eq!(list(&mut threads, &[3, 1000]), (vec![], vec![]));
+    }
+
+    #[test]
     fn half_a_list_changes_nothing() {
         let mut threads = Threads::default();
         list(&mut threads, &[3, 5]);
@@ -238,7 +258,7 @@ mod tests {
             found(Tid(6));
             Err(())
         };
-        threads.merge(half, |_| {}, |_| panic!("nobody is gone")).unwrap_err();
+        threads.merge(half, |_| false, |_| {}, |_| panic!("nobody is gone")).unwrap_err();
         assert_eq!(threads.len(), 2);
     }
 

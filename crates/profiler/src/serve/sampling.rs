@@ -166,7 +166,7 @@ fn sampling_facts(profiler: &Profiler, since: &Since, facts: &mut Vec<(&'static 
     facts.push(("Sampling", format!("on, of {} threads, every {pause:.1?} now", now.threads)));
     let elapsed = since.time.elapsed().as_secs_f64().max(1e-9);
     let cost = now.cost_ns().saturating_sub(since.statistics.cost_ns()) as f64 / 1e9;
-    let budget = now.budget_permille as f64 / 10.0;
+    let budget = now.budget_ppm as f64 / 1e4;
     let share = 100.0 * cost / elapsed;
     facts.push(("Cost", format!("{share:.2}% of a processor, of {budget}% that it may take")));
     facts.push((
