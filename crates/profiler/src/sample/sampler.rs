@@ -303,10 +303,8 @@ impl Sampler {
             self.list_soon();
             return Look::Known;
         };
-        if now >= thread.named_until
-            && let Some(status) = Status::read(tid)
-        {
-            thread.meet(status, now);
+        if now >= thread.named_until {
+            thread.ask_name(now);
         }
         if cpu + BACKWARDS < thread.cpu {
             // Another one with the same id. Its clock began at nothing.

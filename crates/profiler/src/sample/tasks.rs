@@ -88,6 +88,20 @@ impl Status {
         Some(status)
     }
 
+    /// Reads the name again, which takes a fifth of the time for all of it; whether it is another one.
+    pub(crate) fn read_name(&mut self, tid: Tid) -> bool {
+        let mut room = [0; 64];
+        let Some(text) = read_file(tid, "comm", &mut room) else { return false };
+        let name = text.strip_suffix(b"\n").unwrap_or(text);
+        let name = &name[..name.len().min(self.name.len())];
+        if name == &self.name[..usize::from(self.name_length)] {
+            return false;
+        }
+        self.name[..name.len()].copy_from_slice(name);
+        self.name_length = name.len() as u8;
+        true
+    }
+
     /// The name that was set, of at most 15 bytes.
     pub(crate) fn name(&self) -> std::borrow::Cow<'_, str> {
         String::from_utf8_lossy(&self.name[..usize::from(self.name_length)])
@@ -186,6 +200,10 @@ mod tests {
             assert!(listed.is_sorted());
             let status = Status::read(own).unwrap();
             assert_eq!(status.name(), "a (name)");
+            let mut same = status;
+            assert!(!same.read_name(own) && same.name() == "a (name)");
+            same.name_length = 1;
+            assert!(same.read_name(own) && same.name() == "a (name)");
             assert_eq!(status.state, b'R');
             assert!(!status.has_blocked(libc::SIGURG));
             let start = start_of(own).unwrap();

@@ -82,17 +82,23 @@ impl Thread {
         }
     }
 
-    /// Remembers how it presents itself. Threads get their names when they run already, and may change them
-    /// later: it is asked again, after ten times as long each time.
+    /// Remembers how it presents itself.
     pub(super) fn meet(&mut self, status: Status, now: u64) {
-        if self.status.as_ref().is_none_or(|known| known.name() != status.name()) {
+        self.status = Some(status);
+        self.labels = None;
+        self.named_until = now + self.named_for;
+    }
+
+    /// Asks for the name again. Threads get their names when they run already, and may change them later:
+    /// it is asked after ten times as long each time.
+    pub(super) fn ask_name(&mut self, now: u64) {
+        if self.status.as_mut().is_some_and(|status| status.read_name(self.tid)) {
             // What it is doing belongs to another entry then.
             self.labels = None;
             self.entry = None;
         }
-        self.status = Some(status);
-        self.named_until = now + self.named_for;
         self.named_for = self.named_for.saturating_mul(10);
+        self.named_until = now.saturating_add(self.named_for);
     }
 
     /// Its id and name as labels. *Steady* unless the tables have dropped them.
