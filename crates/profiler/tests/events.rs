@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
+use std::io::{Read as _, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::JoinHandle;
@@ -16,9 +17,13 @@ use profiler::symbols::Resolver;
 
 /// Nanoseconds that the calling thread had of a processor.
 fn own_cpu() -> u64 {
+    clock(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+fn clock(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: a place for the answer.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
@@ -172,6 +177,9 @@ fn processor_time_is_found_without_signals() {
     events.stop();
     drop(events);
 
+    accounts_for_threads_that_end();
+    assert_eq!(descriptors(), open);
+    stops_at_once_whatever_a_child_has();
     costs_no_more_than_it_may();
     assert_eq!(descriptors(), open);
 
@@ -181,6 +189,83 @@ fn processor_time_is_found_without_signals() {
     let none = Events::builder().descriptors(0).start().unwrap_err().to_string();
     assert!(none.contains("descriptors"), "{none}");
     assert_eq!(descriptors(), open);
+}
+
+/// Threads that live for less than a period, and for some, have their time in the profile, and are forgotten.
+fn accounts_for_threads_that_end() {
+    let process = clock(libc::CLOCK_PROCESS_CPUTIME_ID);
+    let events = Events::builder().frequency(99).budget(0.5).start().unwrap();
+    let mut window = events.cpu().window();
+    let had = Arc::new(AtomicU64::new(0));
+    for round in 0..60 {
+        let had = had.clone();
+        let works = move || {
+            let until = if round % 10 == 0 { 35_000_000 } else { 6_000_000 };
+            while own_cpu() < until {
+                black_box(round);
+            }
+            had.fetch_add(own_cpu(), Relaxed);
+        };
+        std::thread::Builder::new().name("short".to_owned()).spawn(works).unwrap().join().unwrap();
+        if round % 20 == 0 {
+            events.settle();
+        }
+    }
+    events.settle();
+    let process = clock(libc::CLOCK_PROCESS_CPUTIME_ID) - process;
+    let found = read(&mut window);
+    // The name of a thread that ended before its sample was read is not known.
+    let of = |name| found.get(name).map_or(0, |thread: &Found| thread.cpu);
+    let (cpu, real) = (of("short") + of(""), had.load(Relaxed));
+    let share = cpu as f64 / real as f64;
+    // They begin and end beside what they say.
+    assert!((0.99..1.2).contains(&share), "{cpu} of {real}: {found:?}");
+    let all: i64 = found.values().map(|thread| thread.cpu).sum();
+    assert!(all <= process as i64, "{all} of {process}: {found:?}");
+
+    let begun = Instant::now();
+    let there = || std::fs::read_dir("/proc/self/task").unwrap().count() as u64;
+    while events.statistics().threads > there() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", events.statistics());
+        events.settle();
+        std::thread::yield_now();
+    }
+}
+
+/// A child process has all descriptors, and its clone of the handle does nothing.
+fn stops_at_once_whatever_a_child_has() {
+    let took = || {
+        let events = Events::builder().start().unwrap();
+        let (mut told, mut tell) = std::io::pipe().unwrap();
+        // SAFETY: the child writes, waits for a signal, and leaves without destructors.
+        let child = match unsafe { libc::fork() } {
+            0 => {
+                let runs = events.is_running();
+                events.settle();
+                drop(events);
+                let _ = tell.write_all(&[u8::from(runs)]);
+                loop {
+                    // SAFETY: it takes nothing.
+                    unsafe { libc::pause() };
+                }
+            }
+            child => child,
+        };
+        let mut runs = [2];
+        told.read_exact(&mut runs).unwrap();
+        let begun = Instant::now();
+        events.stop();
+        let took = begun.elapsed();
+        // SAFETY: a child of ours, which was not waited for.
+        unsafe { libc::kill(child, libc::SIGKILL) };
+        // SAFETY: as above; it says nowhere how it ended.
+        assert_eq!(unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) }, child);
+        assert_eq!(runs, [0], "whether it runs in the child");
+        took
+    };
+    // The machine may be busy for once.
+    let least = (0..5).map(|_| took()).min().unwrap();
+    assert!(least < Duration::from_millis(30), "{least:?}");
 }
 
 /// Samples that cost too much become fewer, for threads that inherited their counters, too.

@@ -9,6 +9,7 @@
 //! Events   start, stop, read
 //! watch    which threads are sampled, and the rings that the kernel writes to
 //! reader   samples → stacks → profile; each thread's time; how often there is a sample
+//! account  whose time is in the profile already
 //! record   what the kernel writes
 //! kernel   what it is asked
 //! ```
@@ -18,13 +19,15 @@
 //! The stack is copied rather than walked by the kernel, because the kernel walks by frame pointers, which
 //! neither libc nor most release builds have.
 
+mod account;
 mod kernel;
 mod reader;
 mod record;
 mod watch;
 
 use std::fmt;
-use std::io::{PipeReader, PipeWriter};
+use std::io::{PipeReader, PipeWriter, Write as _};
+use std::mem;
 use std::os::fd::AsRawFd;
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -187,13 +190,14 @@ impl Events {
             .is_some_and(|running| running.is_own() && !running.stopped.load(Relaxed))
     }
 
-    /// Reads what the kernel has written up to now. Call it before a window is written. Takes some
-    /// microseconds for each sample that waits. *Steady.*
+    /// Reads what the kernel has written up to now, and gives the processor time of threads that ended, as
+    /// far as they have no samples for it, to the entry `[ended threads]`. Call it before a window is
+    /// written. Takes some microseconds for each sample that waits, and one for each thread. *Steady.*
     pub fn settle(&self) {
         if let Some(running) = self.0.running.as_ref().filter(|running| running.is_own())
             && let Some(reader) = &mut *running.reader()
         {
-            reader.drain();
+            reader.settle();
         }
     }
 
@@ -259,7 +263,7 @@ pub struct Statistics {
 struct Running {
     shared: Arc<Shared>,
     stopped: AtomicBool,
-    /// The thread, and what wakes it when it is closed.
+    /// The thread, and what wakes it when it is written to.
     thread: Mutex<Option<(JoinHandle<()>, PipeWriter)>>,
     process: u32,
 }
@@ -311,9 +315,10 @@ impl Running {
 
     fn stop(&self) {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some((thread, waker)) = thread else { return };
+        let Some((thread, mut waker)) = thread else { return };
         self.shared.stop.store(true, Relaxed);
-        drop(waker);
+        // Closing it would not do: child processes have it, too. If this fails it wakes by itself, later.
+        let _ = waker.write_all(&[0]);
         let _ = thread.join();
         self.stopped.store(true, Relaxed);
     }
@@ -324,7 +329,13 @@ impl Drop for Running {
         // A child process has the handle and not the thread; what that had stays there for ever, rings
         // too, whose memory a child does not get: there may be something else now.
         if self.is_own() {
-            self.stop();
+            return self.stop();
+        }
+        let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((thread, waker)) = thread {
+            drop(waker);
+            // Dropped it would be detached: by a number that may be another thread's here.
+            mem::forget(thread);
         }
     }
 }
@@ -377,7 +388,7 @@ impl Shared {
         }
         let reader = self.lock().take();
         if let Some(mut reader) = reader {
-            reader.drain();
+            reader.settle();
             let statistics = Statistics { descriptors: 0, ..reader.statistics() };
             *self.last.lock().unwrap_or_else(PoisonError::into_inner) = statistics;
         }

@@ -3,15 +3,17 @@
 //! A sample's weight is not its period but the processor time that its thread had since the samples before,
 //! by the thread's own clock, shared among those that are read together. So each thread's total stays true
 //! when samples are lost, when the period changes, and where time in the kernel has no samples of its own.
+//! What threads that ended had beside their samples is one entry, `[ended threads]`.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
 use super::Statistics;
+use super::account::{Account, Balance};
 use super::record::{Record, Sample};
 use super::watch::{Origin, Watch};
-use crate::profile::{EntryId, Label, LabelValue, LabelsId, Profile, Stack, Tables};
-use crate::sample::{Status, Tid, cpu_of, own_cpu};
+use crate::profile::{ENDED_THREADS, EntryId, Label, LabelValue, LabelsId, Profile, Stack, Tables};
+use crate::sample::{Status, Tid, cpu_of, own_cpu, process_cpu};
 use crate::unwind::{self, End};
 
 /// What a sample costs in the kernel: an interrupt, and some nanoseconds for each 16 bytes of stack.
@@ -27,8 +29,7 @@ const RECONSIDER: u64 = 1_000_000_000;
 /// A thread that has or may have samples.
 #[derive(Default)]
 struct Thread {
-    /// What its clock showed when it got its time last.
-    cpu: u64,
+    account: Account,
     origin: Option<Origin>,
     labels: Option<LabelsId>,
     status: Option<Status>,
@@ -52,7 +53,13 @@ pub(super) struct Reader {
     /// For records that go around the end of a ring.
     scratch: Vec<u8>,
     pending: Vec<Pending>,
+    /// Threads that ended: other rings may have samples of theirs, and their ids go a little later.
     ended: Vec<Tid>,
+    balance: Balance,
+    /// The thread that reads, which is not watched.
+    own: (Tid, Account),
+    /// Threads that are there, and what their clocks show.
+    live: Vec<(Tid, u64)>,
     statistics: Statistics,
     /// Nanoseconds between samples while counters run.
     period: u64,
@@ -129,8 +136,12 @@ impl Reader {
         options: &super::Builder,
         now: u64,
     ) -> Self {
-        let threads =
-            threads.iter().map(|&(tid, cpu)| (tid.0, Thread { cpu, ..Thread::default() }));
+        // What they had since goes into the profile, and is not in what the process has from now on.
+        let early = |&(tid, cpu): &(Tid, u64)| cpu_of(tid).map_or(0, |now| now.saturating_sub(cpu));
+        let early: u64 = threads.iter().map(early).sum();
+        let threads = threads
+            .iter()
+            .map(|&(tid, cpu)| (tid.0, Thread { account: Account::at(cpu), ..Thread::default() }));
         let reader = Reader {
             statistics: Statistics {
                 descriptors: watch.descriptors() as u64,
@@ -148,6 +159,9 @@ impl Reader {
             scratch: Vec::with_capacity(1 << 16),
             pending: Vec::with_capacity(64),
             ended: Vec::new(),
+            own: (Tid::own(), Account::at(own_cpu())),
+            balance: Balance::at(process_cpu().saturating_sub(early)),
+            live: Vec::new(),
             tables,
             cpu,
         };
@@ -177,15 +191,14 @@ impl Reader {
     pub(super) fn drain(&mut self) -> u64 {
         let begun = own_cpu();
         let before = self.statistics.samples;
+        let ended_before = self.ended.len();
         self.tables.follow_modules();
         let mut rings = std::mem::take(&mut self.watch.rings);
         let mut scratch = std::mem::take(&mut self.scratch);
         for ring in &mut rings {
             ring.read(&mut scratch, |record| match Record::read(record) {
                 Some(Record::Sample(sample)) => self.sample(&sample),
-                Some(Record::Start { pid, tid }) if pid == self.pid => {
-                    self.threads.insert(tid.0, Thread::default());
-                }
+                Some(Record::Start { pid, tid }) if pid == self.pid => self.started(tid),
                 Some(Record::End { pid, tid }) if pid == self.pid => self.ended.push(tid),
                 Some(Record::Lost(count)) => self.statistics.lost += count,
                 Some(Record::Throttled) => self.statistics.throttled += 1,
@@ -195,23 +208,77 @@ impl Reader {
         self.watch.rings = rings;
         self.scratch = scratch;
         self.give_time();
-        for tid in self.ended.drain(..) {
-            // The number may be another thread's already.
-            if cpu_of(tid).is_none() {
-                self.threads.remove(&tid.0);
-            }
-        }
+        self.forget(ended_before);
         let samples = self.statistics.samples - before;
         let kernel = samples * (SAMPLE_COST + self.pace.stack / 16);
         self.statistics.cost_ns += own_cpu().saturating_sub(begun) + kernel;
         samples
     }
 
+    /// Reads all rings, and gives what threads that ended still had. *Steady*; two system calls for each
+    /// thread.
+    pub(super) fn settle(&mut self) {
+        let begun = own_cpu();
+        let process = process_cpu();
+        // Before the rings, so that a thread that is not there any more has all its samples in them.
+        let mut live = std::mem::take(&mut self.live);
+        live.clear();
+        let is_listed =
+            self.watch.tasks.list(|tid| live.extend(cpu_of(tid).map(|cpu| (tid, cpu)))).is_ok();
+        self.statistics.cost_ns += own_cpu().saturating_sub(begun);
+        self.drain();
+        let waiting = |&(tid, cpu): &(Tid, u64)| match self.threads.get(&tid.0) {
+            Some(thread) => thread.account.waiting(cpu),
+            None if tid == self.own.0 => self.own.1.waiting(cpu),
+            None => cpu,
+        };
+        let waiting = live.iter().map(waiting).sum();
+        self.live = live;
+        if !is_listed {
+            // Another time: who is not known to be there would be taken for ended.
+            return;
+        }
+        let left = self.balance.left_over(process, waiting);
+        if left > 0 {
+            let none = LabelsId::default();
+            let stack = Stack { addresses: &[ENDED_THREADS], end: End::Root };
+            self.cpu.lock().record(stack, none, none, &[0, left as i64]);
+        }
+    }
+
+    /// A thread was started; that may be read after its samples, which are in other rings.
+    fn started(&mut self, tid: Tid) {
+        let Some(thread) = self.threads.get_mut(&tid.0) else {
+            self.threads.insert(tid.0, Thread::default());
+            return;
+        };
+        if cpu_of(tid).is_some_and(|cpu| thread.account.is_of_another(cpu)) {
+            *thread = Thread::default();
+        }
+    }
+
+    /// Forgets the first `count` of the threads that ended, as far as they are gone.
+    fn forget(&mut self, count: usize) {
+        let (threads, mut left) = (&mut self.threads, count);
+        self.ended.retain(|tid| {
+            if left == 0 {
+                return true;
+            }
+            left -= 1;
+            // The number may be another thread's already, and then goes with that.
+            if cpu_of(*tid).is_some() {
+                return true;
+            }
+            threads.remove(&tid.0);
+            false
+        });
+    }
+
     /// Keeps the cost below the budget, and forgets threads whose end was lost.
     pub(super) fn reconsider(&mut self, now: u64) {
         if self.pace.reconsider(now, self.statistics.cost_ns) {
             self.statistics.period_ns = (self.period as f64 * self.pace.rarer) as u64;
-            if self.threads.len() > 64 && self.statistics.lost > 0 {
+            if self.threads.len() > 64 {
                 self.threads.retain(|&tid, _| cpu_of(Tid(tid)).is_some());
             }
         }
@@ -270,15 +337,10 @@ impl Reader {
         for of_thread in self.pending.chunk_by(|a, b| a.tid == b.tid) {
             let tid = of_thread[0].tid;
             let periods: u64 = of_thread.iter().map(|pending| pending.period).sum();
-            let owed = match (cpu_of(tid), self.threads.get_mut(&tid.0)) {
-                (Some(now), Some(thread)) => {
-                    let owed = now.saturating_sub(thread.cpu);
-                    thread.cpu = now;
-                    owed
-                }
-                // It is gone, and its clock with it.
-                _ => periods,
-            };
+            let last = of_thread[of_thread.len() - 1].period;
+            let thread = self.threads.entry(tid.0).or_default();
+            let owed = thread.account.owed(cpu_of(tid), periods, last);
+            self.balance.give(owed);
             let mut recording = self.cpu.lock();
             let (mut given, mut seen) = (0, 0);
             for pending in of_thread {

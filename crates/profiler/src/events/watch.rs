@@ -29,13 +29,20 @@ const LISTS: usize = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Origin(u32);
 
+/// A processor that is switched on, or was.
+#[derive(Debug)]
+struct Processor {
+    number: i32,
+    /// The first counter of its ring, by its place in [`Watch::counters`]; none without a ring.
+    owner: Option<usize>,
+}
+
 /// Counters of all threads.
 #[derive(Debug)]
 pub(super) struct Watch {
+    pub(super) tasks: Tasks,
     pub(super) rings: Vec<Ring>,
-    /// The first counter of each ring, by its place in `counters`.
-    owners: Vec<usize>,
-    processors: Vec<i32>,
+    processors: Vec<Processor>,
     counters: Vec<Counter>,
     origins: HashMap<u64, Origin, RandomState>,
     wanted: Wanted,
@@ -53,23 +60,24 @@ impl Watch {
         own: Tid,
         mut seen: impl FnMut(Tid),
     ) -> Result<Watch, Error> {
+        let threads =
+            |error| Error::system("the threads in /proc/self/task can't be listed", error);
+        let processors = processors().into_iter();
         let mut watch = Watch {
+            tasks: Tasks::open().map_err(threads)?,
             rings: Vec::new(),
-            owners: Vec::new(),
-            processors: processors(),
+            processors: processors.map(|number| Processor { number, owner: None }).collect(),
             counters: Vec::new(),
             origins: HashMap::default(),
             wanted: Wanted::new(period, stack, (RING / 2) as u32),
             most: most.min(kernel::most_descriptors() / 2),
             missed: 0,
         };
-        let threads =
-            |error| Error::system("the threads in /proc/self/task can't be listed", error);
-        let mut tasks = Tasks::open().map_err(threads)?;
         let mut known: HashSet<i32, RandomState> = HashSet::default();
         for _ in 0..LISTS {
             let mut new = Vec::new();
-            tasks
+            watch
+                .tasks
                 .list(|tid| {
                     if tid != own && known.insert(tid.0) {
                         new.push(tid);
@@ -92,33 +100,43 @@ impl Watch {
 
     /// Opens counters for a thread, on all processors or on none.
     fn add(&mut self, tid: Tid) -> Result<(), Error> {
-        let before = self.counters.len();
+        let (before, rings) = (self.counters.len(), self.rings.len());
         let origin = Origin(before as u32);
         for processor in 0..self.processors.len() {
-            let counter = match self.counter(tid, self.processors[processor]) {
+            let counter = match self.counter(tid, self.processors[processor].number) {
                 Ok(counter) => counter,
                 // The thread has ended.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(()),
                 // The processor was switched off.
                 Err(error) if error.raw_os_error() == Some(libc::ENODEV) => continue,
-                Err(error) if is_full(&error) && !self.rings.is_empty() && before > 0 => {
-                    self.counters.truncate(before);
+                Err(error) if is_full(&error) && before > 0 => {
+                    self.take_back(before, rings);
                     self.missed += 1;
                     return Ok(());
                 }
                 Err(error) => return Err(refused(error)),
             };
-            if self.owners.len() <= processor {
-                let ring = self.ring(&counter)?;
-                self.rings.push(ring);
-                self.owners.push(self.counters.len());
-            } else {
-                counter.write_to(&self.counters[self.owners[processor]]).map_err(refused)?;
+            match self.processors[processor].owner {
+                Some(owner) => counter.write_to(&self.counters[owner]).map_err(refused)?,
+                None => {
+                    let ring = self.ring(&counter)?;
+                    self.rings.push(ring);
+                    self.processors[processor].owner = Some(self.counters.len());
+                }
             }
             self.origins.insert(counter.id().map_err(refused)?, origin);
             self.counters.push(counter);
         }
         Ok(())
+    }
+
+    /// Closes all but the first `counters`, and the rings that there were not with those.
+    fn take_back(&mut self, counters: usize, rings: usize) {
+        self.counters.truncate(counters);
+        self.rings.truncate(rings);
+        for processor in &mut self.processors {
+            processor.owner = processor.owner.filter(|&owner| owner < counters);
+        }
     }
 
     fn counter(&mut self, tid: Tid, processor: i32) -> io::Result<Counter> {
@@ -162,7 +180,8 @@ impl Watch {
 
     /// The descriptors to wait for.
     pub(super) fn ring_descriptors(&self) -> impl Iterator<Item = i32> {
-        self.owners.iter().map(|&owner| self.counters[owner].as_raw_fd())
+        let owners = self.processors.iter().filter_map(|processor| processor.owner);
+        owners.map(|owner| self.counters[owner].as_raw_fd())
     }
 
     /// Starts or stops all counters.

@@ -20,7 +20,7 @@ mod tasks;
 mod threads;
 
 pub(crate) use budget::{Budget, LONGEST};
-pub(crate) use clock::{cpu_of, now, own_cpu};
+pub(crate) use clock::{cpu_of, now, own_cpu, process_cpu};
 pub(crate) use counters::Counters;
 pub use counters::Statistics;
 pub use sampler::ThreadStack;
