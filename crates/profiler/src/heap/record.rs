@@ -8,7 +8,7 @@
 //!    looks at the list once more after it gave the lock back.
 //! 3. While a thread is in here it is *inside*: what it allocates is not sampled, and what it frees waits
 //!    in the list. So the tables may grow under the lock.
-//! 4. A fork waits for the lock and gives it back in both processes.
+//! 4. A fork waits for the lock, then for those of the tables, and gives them back in both processes.
 #![expect(
     unsafe_code,
     reason = "locks that are held across a fork are kept where no lifetime reaches"
@@ -25,7 +25,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use super::live::{Live, Place};
 use super::threads::{self, Block, Errno, Local, SETTINGS, with_local};
 use super::{calls, distance, stage};
-use crate::profile::{EntryId, Label, LabelValue, LabelsId, Profile, Recording, Stack, Tables};
+use crate::profile::{
+    EntryId, Label, LabelValue, LabelsId, Profile, Recording, Stack, Tables, watch_forks,
+};
 use crate::sample::scope_labels;
 use crate::unwind::{Registers, walk};
 use crate::{Error, scope};
@@ -233,6 +235,13 @@ impl Inside {
         let was_inside = with_local(|local| local.is_inside().replace(true));
         Inside { was_inside, not_send: PhantomData }
     }
+
+    /// For a thread that is about to fork and then waits for tables: none if it may have some locked.
+    pub(crate) fn enter_for_fork() -> Option<Self> {
+        // If it waits for nobody in here, it is inside because of something else than the fork.
+        let may_wait = with_local(|local| !local.is_inside().get() || local.is_forking().get());
+        may_wait.then(Inside::enter)
+    }
 }
 
 impl Drop for Inside {
@@ -254,6 +263,8 @@ pub(super) fn start(
     tables: &Tables,
     make: impl FnOnce() -> Profile,
 ) -> Result<Profile, Error> {
+    // The last who asked is told first: the lock here is taken before those of the tables.
+    watch_forks().map_err(|source| Error::system("asking to be told of forks", source))?;
     if !HAS_FORK_HANDLERS.swap(true, SeqCst) {
         // SAFETY: the handlers have the type that is asked for.
         let code =
@@ -318,7 +329,6 @@ static HAS_FORK_HANDLERS: AtomicBool = AtomicBool::new(false);
 
 /// What a thread holds while it forks, in the order in which it is given back.
 struct Forking {
-    _recordings: [Option<Recording<'static>>; MOST_RUNS],
     _state: MutexGuard<'static, State>,
     _starting: MutexGuard<'static, ()>,
 }
@@ -340,11 +350,7 @@ extern "C" fn before_fork() {
         }
         let starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         let state = lock();
-        let mut recordings = [const { None }; MOST_RUNS];
-        for (recording, run) in recordings.iter_mut().zip(&state.runs) {
-            *recording = run.as_ref().map(|run| run.profile.lock());
-        }
-        let forking = Forking { _recordings: recordings, _state: state, _starting: starting };
+        let forking = Forking { _state: state, _starting: starting };
         // SAFETY: this thread has the lock.
         unsafe { *FORKING.0.get() = Some(forking) };
         local.is_forking().set(true);

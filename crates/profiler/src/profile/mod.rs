@@ -67,9 +67,10 @@
 //! Numbers from [`PSEUDO`] up have names of their own. Where numbers are given out anew, say so:
 //! [`Tables::set_mappings`] with `forget`.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod entries;
+mod forks;
 mod hash;
 mod labels;
 mod locations;
@@ -84,6 +85,7 @@ mod tables;
 mod window;
 mod write;
 
+pub(crate) use forks::watch as watch_forks;
 pub use recording::{Profile, Recording};
 pub use samples::{Frame, Sample};
 pub use tables::Tables;

@@ -5,6 +5,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::entries::{self, Entries, Entry, Shape};
+use super::forks;
 use super::hash::Hashes;
 use super::labels::{self, LabelSets};
 use super::locations::Locations;
@@ -33,10 +34,9 @@ pub struct Tables(pub(super) Arc<Shared>);
 impl Tables {
     /// With these bounds and nothing else. *Setup.*
     pub fn new(limits: Limits) -> Self {
-        Tables(Arc::new(Shared {
-            state: Mutex::new(State::new(limits)),
-            followed: Mutex::default(),
-        }))
+        let shared = Arc::new(Shared { state: Mutex::new(State::new(limits)) });
+        forks::enter(&shared);
+        Tables(shared)
     }
 
     /// Says what addresses belong to from now on: the program's own mapping first, then the others in any
@@ -52,15 +52,21 @@ impl Tables {
     /// only.
     pub fn follow_modules(&self) {
         let seen = unwind::sight();
-        // Who does not get the lock has somebody who does the same.
-        let Ok(mut followed) = self.0.followed.try_lock() else { return };
-        if *followed == Some(seen) {
-            return;
+        {
+            let mut state = self.0.lock();
+            // Where somebody does the same, it need not be done twice.
+            if state.followed == Some(seen) || state.is_followed {
+                return;
+            }
+            state.is_followed = true;
         }
+        let mappings = unwind::modules().into_iter().map(Mapping::from).collect();
+        let mut state = self.0.lock();
         let is_gone = |before: Sightings| before.unloads != seen.unloads;
-        let forget = followed.is_some_and(is_gone);
-        *followed = Some(seen);
-        self.set_mappings(unwind::modules().into_iter().map(Mapping::from).collect(), forget);
+        let forget = state.followed.is_some_and(is_gone);
+        state.set_mappings(mappings, forget);
+        state.followed = Some(seen);
+        state.is_followed = false;
     }
 
     /// What is in them, and what they had no room for. *Steady*; locks.
@@ -78,8 +84,6 @@ impl fmt::Debug for Tables {
 /// The lock and what it guards.
 pub(super) struct Shared {
     state: Mutex<State>,
-    /// Up to where the mappings are those of this process.
-    followed: Mutex<Option<Sightings>>,
 }
 
 impl Shared {
@@ -120,6 +124,10 @@ pub(super) struct State {
     pub(super) stacks: Stacks,
     pub(super) labels: LabelSets,
     profiles: Vec<Option<Entries>>,
+    /// Up to where the mappings are those of this process.
+    followed: Option<Sightings>,
+    /// Whether a thread is about to set them.
+    is_followed: bool,
     /// The profile in which idle entries are looked for next.
     hand: usize,
     readers: u64,
@@ -139,6 +147,8 @@ impl State {
             locations: Locations::new(),
             stacks: Stacks::default(),
             profiles: Vec::new(),
+            followed: None,
+            is_followed: false,
             hand: 0,
             readers: 0,
             dropped: 0,
@@ -154,6 +164,11 @@ impl State {
         if forget {
             *generation = generation.wrapping_add(1);
         }
+    }
+
+    /// In a new process, which has no other threads.
+    pub(super) fn forked(&mut self) {
+        self.is_followed = false;
     }
 
     /// The program's own mapping is not needed any more by who had it kept.
