@@ -19,6 +19,10 @@ use super::record::{
 };
 use crate::protobuf::{self, Field};
 
+/// What all that is kept of a profile may take together: many times what the largest have, and far from what
+/// a small file can ask for that holds nothing but empty records.
+const MOST_BYTES: usize = 1 << 30;
+
 /// A profile, lent from its bytes. Whatever it names is there.
 #[derive(Clone, Debug)]
 pub struct Document<'a> {
@@ -59,11 +63,15 @@ pub struct Facts {
 
 impl<'a> Document<'a> {
     /// Reads `profile`, which is not compressed. What is kept are some ten to thirty bytes for each byte
-    /// of records that are all empty, and a small fraction of a real profile. *Growth.*
+    /// of records that are all empty, at most 1 GiB, and a small fraction of a real profile. *Growth.*
     ///
     /// # Errors
     /// Whatever is wrong with it.
     pub fn read(profile: &'a [u8]) -> Result<Self, Error> {
+        Document::read_within(profile, MOST_BYTES)
+    }
+
+    fn read_within(profile: &'a [u8], most: usize) -> Result<Self, Error> {
         if profile.starts_with(&[0x1f, 0x8b]) {
             return Err(Error::new(0, Reason::Gzip));
         }
@@ -79,9 +87,14 @@ impl<'a> Document<'a> {
             location_index: Index::default(),
             function_index: Index::default(),
         };
+        let mut kept = 0;
         for field in protobuf::Reader::new(profile) {
             let field = field?;
             if let Some(event) = Reader::event(&field)? {
+                kept += kept_of(&event);
+                if kept > most {
+                    return Err(Error::new(field.offset, Reason::TooLarge { most }));
+                }
                 it.take(&field, event)?;
             }
         }
@@ -95,9 +108,14 @@ impl<'a> Document<'a> {
         Ok(it)
     }
 
+    /// Keeps what it needs later. What is known to be wrong already is not kept until the end.
     fn take(&mut self, field: &Field<'a>, event: Event<'a>) -> Result<(), Error> {
         let facts = &mut self.facts;
+        let without_id = |table| Err(Error::new(field.offset, Reason::NoId(table)));
         match event {
+            Event::Mapping(it) if it.id.0 == 0 => return without_id(Table::Mapping),
+            Event::Location(it) if it.id.0 == 0 => return without_id(Table::Location),
+            Event::Function(it) if it.id.0 == 0 => return without_id(Table::Function),
             Event::SampleType(value_type) => self.sample_types.push(value_type),
             Event::Sample(_) => self.samples.push(field.bytes()?),
             Event::Mapping(mapping) => self.mappings.push(mapping),
@@ -270,6 +288,20 @@ impl<'a> Document<'a> {
     }
 }
 
+/// The bytes that are kept of what was read; those of records with an id are indexed as well.
+fn kept_of(event: &Event<'_>) -> usize {
+    const INDEXED: usize = size_of::<(u64, u32)>() + size_of::<u32>();
+    match event {
+        Event::SampleType(_) => size_of::<ValueType>(),
+        Event::Sample(_) | Event::String(_) => size_of::<&[u8]>(),
+        Event::Mapping(_) => size_of::<Mapping>() + INDEXED,
+        Event::Location(_) => size_of::<Location<Lines<'_>>>() + INDEXED,
+        Event::Function(_) => size_of::<Function>() + INDEXED,
+        Event::Comments(comments) => comments.clone().count() * size_of::<StringId>(),
+        _ => 0,
+    }
+}
+
 /// A call of a stack.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'d, 'a> {
@@ -372,16 +404,53 @@ impl Index {
                 self.sparse.get(at).filter(|&&(other, _)| other == id)?.1
             }
         };
-        // 0 is no id, even where a damaged profile has a record of it.
+        // No record has the id 0.
         (id != 0).then_some(place as usize)
     }
 
     /// Whether the record at `place` may have its id.
     fn check(&self, table: Table, id: u64, place: usize) -> Result<(), Reason> {
         match self.get(id) {
-            _ if id == 0 => Err(Reason::NoId(table)),
             Some(first) if first != place => Err(Reason::SameId(table, id)),
             _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Records of the fewest bytes, and how many of them 64 KiB hold.
+    #[test]
+    fn many_small_records_are_refused_before_they_are_kept() {
+        let most = 64 << 10;
+        let string = size_of::<&[u8]>();
+        let location = size_of::<Location<Lines<'_>>>() + size_of::<(u64, u32)>() + 4;
+        for (record, size) in [
+            (&[0x32, 0][..], string),
+            (&[0x12, 0], string),
+            (&[0x0a, 0], size_of::<ValueType>()),
+            (&[0x22, 2, 0x08, 1], location),
+            (&[0x6a, 4, 0, 0, 0, 0], 4 * size_of::<StringId>()),
+        ] {
+            let fit = most / size;
+            let error = Document::read_within(&record.repeat(fit + 1), most).unwrap_err();
+            assert_eq!(error.reason, Reason::TooLarge { most }, "{record:?}");
+            assert_eq!(error.offset, fit * record.len() + 2, "{record:?}");
+            let other = Document::read_within(&record.repeat(fit), most).map(drop);
+            assert_ne!(other.map_err(|it| it.reason), Err(Reason::TooLarge { most }));
+        }
+    }
+
+    #[test]
+    fn the_first_record_without_an_id_is_the_last_that_is_read() {
+        for (tag, table) in
+            [(0x1a, Table::Mapping), (0x22, Table::Location), (0x2a, Table::Function)]
+        {
+            // What follows is damaged, and is not looked at.
+            let error = Document::read(&[tag, 0, 0xff]).unwrap_err();
+            assert_eq!(error, Error::new(2, Reason::NoId(table)));
         }
     }
 }

@@ -47,6 +47,11 @@ pub enum Reason {
     },
     /// A second time: two profiles, one behind the other.
     SecondTime,
+    /// Records that would take more memory than a profile may.
+    TooLarge {
+        /// What it may take, in bytes.
+        most: usize,
+    },
 }
 
 /// What has ids.
@@ -108,6 +113,12 @@ impl fmt::Display for Error {
             Reason::SecondTime => f.write_str(
                 "a second time of collection: these are two profiles, one behind the other",
             ),
+            Reason::TooLarge { most } => {
+                write!(
+                    f,
+                    "up to here its records take {most} bytes, which is the most that is kept"
+                )
+            }
         }
     }
 }
