@@ -90,7 +90,7 @@ impl Web {
             return self.api.answer(call).await;
         }
         if is_profile {
-            return (self.profile(&call, is_head), "/debug/*subpath");
+            return (self.profile(&call, is_head).await, "/debug/*subpath");
         }
         match (path, &method) {
             ("/federate", &Method::GET) => {
