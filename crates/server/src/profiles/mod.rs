@@ -38,7 +38,8 @@ use wire::pprof::Document;
 pub fn run(request: &Request, out: &mut dyn Write) -> Result<(), String> {
     let load = |source: &str| -> Result<Stacks, String> {
         let body = source::load(source)?;
-        let of_source = |reason: &dyn std::fmt::Display| format!("{source}: {reason}");
+        let of_source =
+            |reason: &dyn std::fmt::Display| format!("{}: {reason}", source::shown(source));
         let document = Document::read(&body).map_err(|error| of_source(&error))?;
         Stacks::new(&document, &request.selection).map_err(|error| of_source(&error))
     };

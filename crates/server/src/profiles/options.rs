@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use store::Pattern;
 
+use super::source::shown;
 use crate::cli::Mistake;
 
 /// What was asked for.
@@ -184,7 +185,7 @@ pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Wanted, Mistake>
         other => {
             return Err(Mistake::new(format!(
                 "unladen profile knows top, flame and diff, and found {}: see unladen profile --help",
-                other.map_or("nothing".to_owned(), |word| format!("{word:?}"))
+                other.map_or("nothing".to_owned(), |word| format!("{:?}", shown(word)))
             )));
         }
     };
@@ -289,6 +290,10 @@ impl Read {
                 "expected {wanted} and found {}: unladen profile {tool} [<flags>] {names}",
                 self.sources.len()
             )));
+        }
+        if wanted == 2 && self.sources.iter().all(|source| source == "-") {
+            let text = "standard input can be read once: give a file or a URL for one of the two";
+            return Err(Mistake::new(text));
         }
         let mut sources = self.sources.into_iter();
         let mut next = || sources.next().unwrap_or_default();

@@ -15,21 +15,42 @@ use crate::http_client::{Buffers, Client, Endpoint, Get, Session};
 /// What a profile may have: as Go's and libdatadog's have at most in practice, some hundred times over.
 const LONGEST: u64 = 1 << 30;
 
+/// What a compressed one may have besides [`MOST_FOR_ONE`] for each of its bytes.
+const SMALL: u64 = 64 << 20;
+
+/// What comes out for a byte that goes in: some thirty times what it is for profiles, and a quarter of what
+/// gzip does to a file of zeros.
+const MOST_FOR_ONE: u64 = 256;
+
 /// How long an answer may take beyond the seconds that the URL asks for: symbols are looked up then.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How often what is inside a compressed file may be compressed again.
 const LAYERS: usize = 2;
 
+/// What is said of a source: for a URL, everything but user and password. Taken from its text, for what does
+/// not parse is shown as well.
+pub(super) fn shown(source: &str) -> String {
+    let Some((scheme, rest)) = source.split_once("://") else { return text::plain(source) };
+    let end = match Url::parse(source) {
+        Ok(_) => rest.find(['/', '?', '#']).unwrap_or(rest.len()),
+        // A password with a slash in it: nobody knows where the host would have begun.
+        Err(_) => rest.len(),
+    };
+    let begin = rest[..end].rfind('@').map_or(0, |at| at + 1);
+    text::plain(&format!("{scheme}://{}", &rest[begin..]))
+}
+
 /// The profile at `source`: a URL, `-` for what is piped in, else a file.
 pub(super) fn load(source: &str) -> Result<Vec<u8>, String> {
-    let shown = text::plain(source);
+    let shown = shown(source);
     let mut body = if source.starts_with("http://") || source.starts_with("https://") {
         fetch(source)?
     } else if source == "-" {
-        read(std::io::stdin().lock()).map_err(|error| format!("standard input: {error}"))?
+        read(std::io::stdin().lock(), LONGEST)
+            .map_err(|error| format!("standard input: {error}"))?
     } else {
-        std::fs::File::open(source).and_then(read).map_err(|error| {
+        std::fs::File::open(source).and_then(|file| read(file, LONGEST)).map_err(|error| {
             let hint = match error.kind() {
                 std::io::ErrorKind::NotFound if source.contains(':') => {
                     format!(" (for a URL write http://{shown})")
@@ -54,17 +75,24 @@ pub(super) fn load(source: &str) -> Result<Vec<u8>, String> {
 }
 
 /// Everything, up to the bound.
-fn read(from: impl Read) -> std::io::Result<Vec<u8>> {
+fn read(from: impl Read, longest: u64) -> std::io::Result<Vec<u8>> {
     let mut body = Vec::new();
-    let length = from.take(LONGEST + 1).read_to_end(&mut body)?;
-    if length as u64 > LONGEST {
-        return Err(std::io::Error::other(format!("longer than {LONGEST} bytes")));
+    let length = from.take(longest + 1).read_to_end(&mut body)?;
+    if length as u64 > longest {
+        return Err(std::io::Error::other(format!("longer than {longest} bytes")));
     }
     Ok(body)
 }
 
+/// What may come out of a compressed profile: in proportion to what it is, so that it takes a large file to
+/// fill the memory.
+fn longest(compressed: &[u8]) -> u64 {
+    (SMALL + MOST_FOR_ONE * compressed.len() as u64).min(LONGEST)
+}
+
 fn gunzip(body: &[u8]) -> Result<Vec<u8>, String> {
-    read(flate2::bufread::MultiGzDecoder::new(body)).map_err(|error| format!("gzip: {error}"))
+    let unpacked = read(flate2::bufread::MultiGzDecoder::new(body), longest(body));
+    unpacked.map_err(|error| format!("gzip: {error}"))
 }
 
 fn unzstd(body: &[u8]) -> Result<Vec<u8>, String> {
@@ -72,6 +100,7 @@ fn unzstd(body: &[u8]) -> Result<Vec<u8>, String> {
     // The window that the program `zstd` allows; refused only for values outside zstd's own bounds.
     let _ = context.set_parameter(zstd_safe::DParameter::WindowLogMax(27));
     let mut input = zstd_safe::InBuffer::around(body);
+    let longest = longest(body);
     let mut out = Vec::new();
     let mut room = vec![0; zstd_safe::DCtx::out_size()];
     loop {
@@ -81,8 +110,8 @@ fn unzstd(body: &[u8]) -> Result<Vec<u8>, String> {
             .map_err(|code| format!("zstd: {}", zstd_safe::get_error_name(code)))?;
         let written = output.pos();
         out.extend_from_slice(&room[..written]);
-        if out.len() as u64 > LONGEST {
-            return Err(format!("zstd: longer than {LONGEST} bytes"));
+        if out.len() as u64 > longest {
+            return Err(format!("zstd: longer than {longest} bytes"));
         }
         let at_end = input.pos() == body.len();
         if at_end && hint == 0 {
@@ -103,15 +132,13 @@ fn patience(url: &Url) -> Duration {
 }
 
 fn fetch(source: &str) -> Result<Vec<u8>, String> {
-    let mut url =
-        Url::parse(source).map_err(|error| format!("{}: {error}", text::plain(source)))?;
+    let failed = |reason: &dyn std::fmt::Display| format!("{}: {reason}", shown(source));
+    let mut url = Url::parse(source).map_err(|error| failed(&error))?;
     // User and password go along with the endpoint and are shown nowhere.
-    let endpoint = Endpoint::from_url(&url).map_err(|error| error.to_string())?;
+    let endpoint = Endpoint::from_url(&url).map_err(|error| failed(&error))?;
     // Both can only be refused by URLs without a host.
     let _ = url.set_username("");
     let _ = url.set_password(None);
-    let failed =
-        |reason: &dyn std::fmt::Display| format!("{}: {reason}", text::plain(url.as_str()));
     let proxy = Proxy::FromEnvironment { connect_headers: Default::default() };
     let options = HttpClient { proxy, ..HttpClient::default() };
     let client = Client::new(&options).map_err(|error| failed(&error))?;
@@ -146,6 +173,33 @@ fn fetch(source: &str) -> Result<Vec<u8>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_password_is_shown() {
+        for (source, expected) in [
+            ("heap.pb.gz", "heap.pb.gz"),
+            ("http://host:9090/p?a=b@c#d@e", "http://host:9090/p?a=b@c#d@e"),
+            ("http://u:secret@host/p", "http://host/p"),
+            ("https://u:sec@ret@host", "https://host"),
+            ("HTTP://u:secret@host/a@b", "HTTP://host/a@b"),
+            ("http://secret@host?x=@", "http://host?x=@"),
+            ("http://u:secret@host:99999/", "http://host:99999/"),
+            ("http://u:sec/ret@host/", "http://host/"),
+            ("http://u:secret@/x", "http:///x"),
+            ("http://u:secret@h\u{1b}/", "http://h\\u{1b}/"),
+        ] {
+            assert_eq!(shown(source), expected);
+        }
+    }
+
+    #[test]
+    fn little_does_not_become_much() {
+        for (compressed, expected) in
+            [(0, 64 << 20), (1 << 20, 320 << 20), (3_932_160, 1 << 30), (1 << 23, LONGEST)]
+        {
+            assert_eq!(longest(&vec![0; compressed]), expected);
+        }
+    }
 
     #[test]
     fn one_waits_as_long_as_the_url_asks_for() {

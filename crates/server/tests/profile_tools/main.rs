@@ -101,6 +101,16 @@ fn compressed_profiles_are_read_and_damaged_ones_refused() {
         let found = answer(directory, &["top", name]).expect_err(name);
         assert!(found.starts_with(reason), "{name}: {found}");
     }
+    let zeros = vec![0; 100 << 20];
+    let mut bomb = vec![0; zstd_safe::compress_bound(zeros.len())];
+    let length = zstd_safe::compress(&mut bomb[..], &zeros, 3).expect("there is room");
+    save(directory, "bomb", &bomb[..length]);
+    let found = answer(directory, &["top", "bomb"]).expect_err("it is too much for its size");
+    assert!(found.starts_with("bomb: zstd: longer than "), "{found}");
+    // Empty locations: the first is refused.
+    save(directory, "locations", &gzip(&b"\x22\0".repeat(4 << 20)));
+    let found = answer(directory, &["top", "locations"]).expect_err("no location has an id");
+    assert!(found.contains("byte 2: a location with the id 0"), "{found}");
     let found = answer(directory, &["top", "localhost:9090"]).expect_err("no such file");
     assert!(
         found.contains("No such file") && found.contains("(for a URL write http://"),
@@ -120,6 +130,7 @@ fn profiles_are_fetched() {
             let (status, body, encoding) = match request.url() {
                 "/profile?seconds=0" => (200, gzip(&written(STACKS)), None),
                 "/encoded" => (200, gzip(&gzip(&written(STACKS))), Some("gzip")),
+                "/text" => (200, b"no profile".to_vec(), None),
                 "/busy" => (503, b"one at a time\nplease\x1b[0m".to_vec(), None),
                 _ => (404, b"not here".to_vec(), None),
             };
@@ -137,6 +148,7 @@ fn profiles_are_fetched() {
         assert!(table.contains("work") && table.contains("75.00"), "{path}: {table}");
     }
     for (path, reason) in [
+        ("/text", "text: pprof: byte 0: a wire type that does not exist"),
         ("/busy", "the server answered 503 Service Unavailable: one at a time"),
         ("/", "the server answered 404 Not Found: not here"),
     ] {
@@ -144,8 +156,11 @@ fn profiles_are_fetched() {
         assert!(found.ends_with(reason), "{found}");
         assert!(!found.contains("secret"), "{found}");
     }
-    let found = answer(here, &["top", "http://127.0.0.1:1/x"]).expect_err("nobody listens");
-    assert!(found.contains("cannot connect"), "{found}");
+    for target in ["http://me:secret@127.0.0.1:1/x", "http://me:secret@127.0.0.1:99999/x"] {
+        let found = answer(here, &["top", target]).expect_err("nobody listens");
+        assert!(found.contains("127.0.0.1:"), "{found}");
+        assert!(!found.contains("secret"), "{found}");
+    }
 }
 
 /// What a rectangle of an SVG says: title, x, y, width.
