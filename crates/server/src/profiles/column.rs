@@ -125,7 +125,9 @@ fn number(value: f64) -> String {
 /// `part` of `whole` in percent, as tprof has it: two digits behind the point.
 pub(super) fn percent(part: f64, whole: f64) -> String {
     let share = if whole == 0.0 { 0.0 } else { 100.0 * part / whole };
-    format!("{share:.2}")
+    let text = format!("{share:.2}");
+    // A share that is too small to be shown has no sign.
+    if text == "-0.00" { "0.00".to_owned() } else { text }
 }
 
 #[cfg(test)]
@@ -135,6 +137,19 @@ mod tests {
     fn column(unit: &str) -> Column {
         let kind = "x".to_owned();
         Column { index: 0, count: None, kind, unit: unit.to_owned(), things: "calls".to_owned() }
+    }
+
+    #[test]
+    fn shares_have_two_digits() {
+        for (part, whole, text) in [
+            (1.0, 3.0, "33.33"),
+            (-1.0, 3.0, "-33.33"),
+            (-1.0, 1e6, "0.00"),
+            (-0.0, 5.0, "0.00"),
+            (5.0, 0.0, "0.00"),
+        ] {
+            assert_eq!(percent(part, whole), text);
+        }
     }
 
     #[test]

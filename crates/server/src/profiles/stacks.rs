@@ -1,8 +1,8 @@
 //! A profile → stacks of names with values.
 //!
 //! 1. Each location is resolved once: the names of the functions at it, and whether they match the patterns.
-//! 2. A sample's stack is the names of its locations. What the profile's own patterns drop is cut off; a
-//!    sample without a frame that matches `focus`, or with one that matches `ignore`, is left out.
+//! 2. A sample's stack is the names of its locations. What the profile's own patterns drop is cut off, with all
+//!    that it calls, and seen by no other pattern; a sample without a frame that matches `focus`, or with one that matches `ignore`, is left out.
 //! 3. By label, a stack is one name: the label's values.
 
 use std::collections::HashMap;
@@ -179,8 +179,17 @@ struct Resolved {
     frames: Vec<NameId>,
     focused: bool,
     ignored: bool,
-    /// The profile wants it cut off, with all that it calls.
-    dropped: bool,
+    dropped: Dropped,
+}
+
+/// What the profile wants cut off below a location, besides the frames that are not even there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Dropped {
+    Nothing,
+    /// What it calls: a function that was inlined here is dropped, and is not there.
+    Below,
+    /// The location, and what it calls.
+    All,
 }
 
 /// The patterns of a profile that says what to cut off.
@@ -205,9 +214,27 @@ impl Cut {
     }
 
     fn matches(&self, name: &str) -> bool {
+        let name = without_arguments(name);
         let is = |pattern: &Option<Pattern>| pattern.as_ref().is_some_and(|it| it.is_match(name));
         is(&self.drop) && !is(&self.keep)
     }
+}
+
+/// The name as the patterns of profiles mean it: without the dot of some linkers in front, and without the
+/// arguments of C++. `operator()` and `(anonymous namespace)` are no arguments.
+fn without_arguments(name: &str) -> &str {
+    let name = name.strip_prefix('.').unwrap_or(name);
+    let mut begin = 0;
+    while let Some(at) = name[begin..].find('(') {
+        let at = begin + at;
+        let namespace = "(anonymous namespace)";
+        begin = match &name[at..] {
+            rest if rest.starts_with(namespace) => at + namespace.len(),
+            rest if rest.starts_with("()") && name[begin..at].ends_with("operator") => at + 2,
+            _ => return &name[..at],
+        };
+    }
+    name
 }
 
 struct Builder<'d, 'a> {
@@ -222,16 +249,15 @@ impl Builder<'_, '_> {
     /// Appends the frames of a sample; false when it is left out.
     fn push(&mut self, sample: SampleRead<'_>, frames: &mut Vec<NameId>) -> Result<bool, String> {
         let begin = frames.len();
-        let (mut focused, mut ignored) = (self.selection.focus.is_none(), false);
-        // The place behind the outermost location that is cut off; what only called into nothing but
-        // dropped functions stays, as in Go's tools.
-        let (mut cut, mut cuts_begin) = (begin, false);
         let ids: Vec<LocationId> = sample.locations.collect();
         for id in &ids {
             if !self.known.contains_key(id) {
                 let resolved = self.document.location(*id).map(|it| self.resolve(it));
                 self.known.extend(resolved.map(|it| (*id, it)));
             }
+        }
+        let (mut focused, mut ignored) = (self.selection.focus.is_none(), false);
+        for id in &ids[self.innermost(&ids)..] {
             let Some(resolved) = self.known.get(id) else { continue };
             if frames.len() + resolved.frames.len() > MOST_FRAMES {
                 return Err(format!("its stacks have more than {MOST_FRAMES} frames together"));
@@ -240,18 +266,6 @@ impl Builder<'_, '_> {
             focused |= resolved.focused;
             ignored |= resolved.ignored;
         }
-        // From the outermost inwards: the first dropped one below one that is kept.
-        let mut end = frames.len();
-        for id in ids.iter().rev() {
-            let Some(resolved) = self.known.get(id) else { continue };
-            if resolved.dropped && cuts_begin {
-                cut = end;
-                break;
-            }
-            cuts_begin |= !resolved.dropped;
-            end -= resolved.frames.len();
-        }
-        frames.drain(begin..cut);
         if !focused || ignored {
             frames.truncate(begin);
             return Ok(false);
@@ -265,6 +279,22 @@ impl Builder<'_, '_> {
             frames.push(self.names.id("[no stack]", String::new));
         }
         Ok(true)
+    }
+
+    /// Where a stack begins once all is cut off that the profile drops: from the outermost inwards, at the
+    /// first that is dropped below one that is kept. What only called into nothing but dropped functions
+    /// stays, as in Go's tools.
+    fn innermost(&self, ids: &[LocationId]) -> usize {
+        let mut is_kept = false;
+        for (index, id) in ids.iter().enumerate().rev() {
+            match self.known.get(id).map_or(Dropped::Nothing, |it| it.dropped) {
+                Dropped::Nothing => is_kept = true,
+                Dropped::Below if is_kept => return index,
+                Dropped::All if is_kept => return index + 1,
+                Dropped::Below | Dropped::All => {}
+            }
+        }
+        0
     }
 
     fn label_text(&self, labels: impl Iterator<Item = Label>) -> String {
@@ -307,9 +337,21 @@ impl Builder<'_, '_> {
         let matches = |pattern: &Option<Pattern>, texts: [&str; 2]| {
             pattern.as_ref().is_some_and(|it| texts.iter().any(|text| it.is_match(text)))
         };
-        let mut it =
-            Resolved { frames: Vec::new(), focused: false, ignored: false, dropped: false };
-        for line in location.lines.clone() {
+        let lines: Vec<Line> = location.lines.clone().collect();
+        let name_of =
+            |line: &Line| document.function(line.function).map(|it| document.text(it.name));
+        // The outermost that is dropped takes with it all that was inlined into it.
+        let cut_at = lines.iter().rposition(|line| {
+            name_of(line).is_some_and(|name| !name.is_empty() && self.cut.matches(&name))
+        });
+        let (dropped, kept) = match cut_at {
+            None => (Dropped::Nothing, &lines[..]),
+            // Shown whole where it is not cut off.
+            Some(at) if at + 1 == lines.len() => (Dropped::All, &lines[..]),
+            Some(at) => (Dropped::Below, &lines[at + 1..]),
+        };
+        let mut it = Resolved { frames: Vec::new(), focused: false, ignored: false, dropped };
+        for line in kept {
             let Some(function) = document.function(line.function) else { continue };
             let mut name = plain(&document.text(function.name));
             if name.is_empty() {
@@ -318,8 +360,6 @@ impl Builder<'_, '_> {
             let source = plain(&document.text(function.filename));
             it.focused |= matches(&self.selection.focus, [&name, &source]);
             it.ignored |= matches(&self.selection.ignore, [&name, &source]);
-            // The outermost of those inlined decides, as it is the one that is called.
-            it.dropped = self.cut.matches(&name);
             it.frames.push(self.frame(&name, &source, line.line, &file));
         }
         if it.frames.is_empty() {
@@ -380,6 +420,23 @@ fn module_of(function: &str, file: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn patterns_see_no_arguments() {
+        for (name, expected) in [
+            ("malloc", "malloc"),
+            (".malloc", "malloc"),
+            ("operator new(unsigned long)", "operator new"),
+            ("(anonymous namespace)::take(int)", "(anonymous namespace)::take"),
+            ("f::operator()(int) const", "f::operator()"),
+            ("f(operator())", "f"),
+            ("a::(anonymous namespace)::operator()", "a::(anonymous namespace)::operator()"),
+            ("é(", "é"),
+            ("", ""),
+        ] {
+            assert_eq!(without_arguments(name), expected);
+        }
+    }
 
     #[test]
     fn functions_belong_to_modules() {

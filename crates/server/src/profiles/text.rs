@@ -11,7 +11,7 @@ fn is_harmful(character: char) -> bool {
     character.is_control()
         || matches!(
             character,
-            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}'
+            '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}'
                 | '\u{fffe}' | '\u{ffff}'
         )
 }
@@ -74,6 +74,7 @@ mod tests {
             ("\u{1b}]0;x\u{7}", "\\u{1b}]0;x\\u{7}", "\\u{1b}]0;x\\u{7}"),
             ("a\nb\tc\r", "a\\nb\\tc\\u{d}", "a\\nb\\tc\\u{d}"),
             ("\u{202e}txt", "\\u{202e}txt", "\\u{202e}txt"),
+            ("\u{61c}a\u{180e}", "\\u{61c}a\\u{180e}", "\\u{61c}a\\u{180e}"),
             ("]]><script>", "]]><script>", "]]&gt;&lt;script&gt;"),
             ("é\"\u{0}", "é\"\\u{0}", "é&quot;\\u{0}"),
         ] {
