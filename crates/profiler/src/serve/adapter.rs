@@ -61,11 +61,17 @@ impl Pprof {
         }
     }
 
-    /// Answers a request of hyper or axum. Returns at once: threads of `unladen`'s wait for what is asked for
-    /// and render it. A client that goes away ends its collection.
+    /// Answers a request of hyper or axum. Collecting begins here, which [blocks](Pprof::answer): call it on
+    /// a thread that may be blocked. Threads of `unladen`'s wait for what is asked for and render it. A client
+    /// that goes away ends its collection.
     ///
     /// With axum, on the routes `/debug/pprof/` and `/debug/pprof/{page}`:
-    /// `any(async move |head: Parts, body: Bytes| pprof.respond(&head, &body))`.
+    /// ```text
+    /// any(async move |head: Parts, body: Bytes| {
+    ///     let answer = tokio::task::spawn_blocking(move || pprof.respond(&head, &body));
+    ///     answer.await.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
+    /// })
+    /// ```
     #[cfg(feature = "http-body")]
     pub fn respond(
         &self,

@@ -6,11 +6,13 @@ use std::time::Instant;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{MatchedPath, Path, Request, State};
+use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{any, get};
 use profiler::serve::Pprof;
+use tokio::task::spawn_blocking;
 use unladen::endpoint::Endpoint;
 use unladen::{Counter, Family, Gauge, Histogram, Registry, Spec};
 
@@ -80,8 +82,12 @@ pub(crate) fn router(registry: &Registry, pprof: Pprof) -> Result<Router, unlade
     let endpoint = Endpoint::new(registry.clone());
     // Returns at once: a thread of the endpoint's renders, and the response streams.
     let metrics = get(async move |request: Request| endpoint.respond(&request));
-    // So does this, when what is asked for has been collected; a client that goes away ends that.
-    let profiles = any(async move |head: Parts, body: Bytes| pprof.respond(&head, &body));
+    // So does this, when what is asked for has been collected; a client that goes away ends that. To begin may
+    // take a while, when others collect.
+    let profiles = any(async move |head: Parts, body: Bytes| {
+        let answer = spawn_blocking(move || pprof.respond(&head, &body));
+        answer.await.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
+    });
     Ok(Router::new()
         .route("/queues/{name}", get(queue))
         .route("/metrics", metrics)
