@@ -38,7 +38,7 @@ pub struct Builder {
     depth: usize,
     signal: i32,
     recognises_sleepers: bool,
-    tables: Option<Tables>,
+    pub(crate) tables: Option<Tables>,
 }
 
 impl Builder {

@@ -239,6 +239,9 @@ fn collections_are_bounded_and_end_with_their_clients() {
     let refused = ask(address, "GET", "/debug/pprof/profile?seconds=1");
     assert_eq!(refused.status, 503);
     assert_eq!(refused.header("Retry-After"), Some("10"));
+    // What takes no time is not shut out.
+    assert_eq!(ask(address, "GET", "/debug/pprof/threads?debug=1").status, 200);
+    assert_eq!(ask(address, "GET", "/debug/pprof/symbol?0x10").status, 200);
     drop(long);
     wait_for("0 of at most 2");
     // The last one has stopped the profiler: another may start.

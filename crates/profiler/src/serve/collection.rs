@@ -45,6 +45,17 @@ enum Source {
     Threads,
 }
 
+impl Kind {
+    /// How long it takes to collect; none for what is there.
+    pub(super) fn length(self, parameters: &Parameters) -> Option<Duration> {
+        match self {
+            Kind::Cpu | Kind::Wall => Some(parameters.seconds.unwrap_or(DEFAULT_COLLECTION)),
+            Kind::Heap | Kind::Allocs => parameters.seconds,
+            Kind::Threads => None,
+        }
+    }
+}
+
 impl fmt::Debug for Collection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Collection").field("kind", &self.kind).finish_non_exhaustive()
@@ -64,11 +75,7 @@ impl Collection {
             Kind::Heap | Kind::Allocs => false,
         };
         let lease = if needs_sampler { pprof.sampling.lease()? } else { None };
-        let length = match kind {
-            Kind::Cpu | Kind::Wall => Some(parameters.seconds.unwrap_or(DEFAULT_COLLECTION)),
-            Kind::Heap | Kind::Allocs => parameters.seconds,
-            Kind::Threads => None,
-        };
+        let length = kind.length(&parameters);
         let profile = match kind {
             Kind::Cpu | Kind::Wall => match (&lease, &pprof.events) {
                 (Some(lease), _) => Some(lease.profiler.wall()),
@@ -124,6 +131,14 @@ impl Collection {
 
     /// Writes the format of pprof.
     fn write(&mut self, give: &mut dyn FnMut(&[u8])) {
+        let profiler = self.lease.as_ref().map(|lease| &lease.profiler);
+        match (&self.source, profiler, &self.pprof.events) {
+            (Source::Threads, ..) => {}
+            (_, Some(profiler), _) => profiler.settle(),
+            (_, None, Some(events)) if self.kind == Kind::Cpu => events.settle(),
+            (Source::Window(_, tables), None, _) => tables.follow_modules(),
+        }
+        // Settling may have had to wait, and what came meanwhile is in.
         let elapsed = self.begun.elapsed();
         #[cfg(feature = "symbols")]
         let mut resolver = Resolver::of_process();
@@ -139,14 +154,8 @@ impl Collection {
             symbolizer: symbolizer.filter(|_| self.parameters.symbolize),
             ..WriteOptions::default()
         };
-        let profiler = self.lease.as_ref().map(|lease| &lease.profiler);
         match &mut self.source {
-            Source::Window(window, tables) => {
-                match (profiler, &self.pprof.events) {
-                    (Some(profiler), _) => profiler.settle(),
-                    (None, Some(events)) if self.kind == Kind::Cpu => events.settle(),
-                    (None, _) => tables.follow_modules(),
-                }
+            Source::Window(window, _) => {
                 let (default, keep): (_, fn(&[i64]) -> bool) = match self.kind {
                     Kind::Cpu if profiler.is_none() => (None, |_| true),
                     Kind::Cpu => (Some(2), |values| values[2] > 0),

@@ -40,7 +40,8 @@
 //!
 //! # Who waits for whom
 //! All requests share one sampler: each remembers what the values were and writes what came since. Sixteen
-//! may collect at a time; one beyond is answered with 503. No lock is held while a client reads.
+//! may collect at a time, and besides as many may have what there is to be had at once; one beyond is
+//! answered with 503. No lock is held while a client reads.
 #[cfg(any(feature = "listener", feature = "http-body"))]
 mod adapter;
 mod answer;
@@ -83,7 +84,8 @@ pub struct Pprof {
 /// What all answers share.
 #[derive(Default)]
 struct Shared {
-    collections: AtomicUsize,
+    /// That take a time, and those that do not: an hour of the first ones must not shut out the others.
+    collections: [AtomicUsize; 2],
     gzips: Gzips,
 }
 
@@ -119,11 +121,20 @@ impl fmt::Debug for Place {
 }
 
 /// A place among the collections, given up when it is dropped.
-struct Place(Arc<Shared>);
+struct Place(Arc<Shared>, Length);
+
+/// How long somebody takes a place for.
+#[derive(Clone, Copy)]
+enum Length {
+    /// As long as was asked for.
+    Time = 0,
+    /// Until it is written.
+    AtOnce = 1,
+}
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.collections.fetch_sub(1, Relaxed);
+        self.0.collections[self.1 as usize].fetch_sub(1, Relaxed);
     }
 }
 
@@ -177,15 +188,18 @@ impl Pprof {
         self
     }
 
-    /// How many requests may collect at a time; 16 without this.
+    /// How many requests may collect at a time, and how many may besides have what does not take one; 16
+    /// without this.
     #[must_use]
     pub fn collections(mut self, most: usize) -> Self {
         self.most = most.max(1);
         self
     }
 
-    /// Answers a request. Collecting begins here; nothing is rendered yet. Takes some microseconds, and
-    /// memory in proportion to the stacks that are known. *Growth.*
+    /// Answers a request. Collecting begins here; nothing is rendered yet. Takes memory in proportion to the
+    /// stacks that are known, and mostly some microseconds. It blocks while another request has the sampler
+    /// wait for threads, and with [`on_demand`](Pprof::on_demand) while a profiler starts: call it, and drop
+    /// what it gives, on a thread that may be blocked. *Growth.*
     ///
     /// The answer is 200 with what is asked for, 301 for `/debug/pprof`, 400 for a parameter that can't be
     /// read, 404 for what is not there or is off, 405 for a method, 500 where sampling can't start, 503 where
@@ -234,7 +248,8 @@ impl Pprof {
         if is_head {
             return Answer::head(kind, parameters);
         }
-        let Some(place) = self.place() else { return Answer::busy(self.most) };
+        let length = kind.length(&parameters).map_or(Length::AtOnce, |_| Length::Time);
+        let Some(place) = self.place(length) else { return Answer::busy(self.most) };
         match Collection::begin(self, kind, parameters, place) {
             Ok(collection) => Answer::collection(collection),
             Err(error) => Answer::refused(500, format!("cannot sample: {error}")),
@@ -242,17 +257,17 @@ impl Pprof {
     }
 
     fn names(&self, addresses: Vec<u64>) -> Answer {
-        match self.place() {
+        match self.place(Length::AtOnce) {
             Some(place) => Answer::names(Names { addresses, _place: place }),
             None => Answer::busy(self.most),
         }
     }
 
     /// A place among the collections, if there is one.
-    fn place(&self) -> Option<Place> {
-        let count = &self.shared.collections;
+    fn place(&self, length: Length) -> Option<Place> {
+        let count = &self.shared.collections[length as usize];
         let taken = count.fetch_update(Relaxed, Relaxed, |n| (n < self.most).then_some(n + 1));
-        taken.ok().map(|_| Place(self.shared.clone()))
+        taken.ok().map(|_| Place(self.shared.clone(), length))
     }
 
     /// Why a profile can't be had; none where it can.
@@ -272,7 +287,7 @@ impl Pprof {
         if self.heap.is_some() {
             facts.extend(sampling::heap_facts());
         }
-        let collecting = self.shared.collections.load(Relaxed);
+        let collecting = self.shared.collections[Length::Time as usize].load(Relaxed);
         facts.push(("Collected now", format!("{collecting} of at most {}", self.most)));
         let program = std::env::args_os().next().unwrap_or_default();
         let program = std::path::Path::new(&program);

@@ -37,6 +37,9 @@ struct OnDemand {
 
 #[derive(Default)]
 struct Running {
+    /// Which run of a profiler it is: leases of others, such as those that a child of `fork` inherits, no
+    /// longer count.
+    run: u64,
     leases: usize,
     profiler: Option<(Profiler, Since)>,
 }
@@ -44,7 +47,8 @@ struct Running {
 /// The right to a profiler that runs.
 pub(super) struct Lease {
     pub(super) profiler: Profiler,
-    given_by: Option<Arc<OnDemand>>,
+    /// And its run.
+    given_by: Option<(Arc<OnDemand>, u64)>,
 }
 
 impl Since {
@@ -80,7 +84,8 @@ impl Sampling {
     }
 
     pub(super) fn on_demand(builder: Builder) -> Self {
-        let tables = Tables::new(Limits::default());
+        let own = builder.tables.clone();
+        let tables = own.unwrap_or_else(|| Tables::new(Limits::default()));
         let builder = builder.tables(&tables);
         Sampling(Kind::OnDemand(Arc::new(OnDemand { builder, tables, running: Mutex::default() })))
     }
@@ -96,15 +101,18 @@ impl Sampling {
         };
         let mut running = on_demand.running();
         let profiler = match &running.profiler {
-            Some((profiler, _)) => profiler.clone(),
-            None => {
+            Some((profiler, _)) if profiler.is_running() => profiler.clone(),
+            // Also where the one that is there is that of a parent process.
+            _ => {
                 let profiler = on_demand.builder.clone().start()?;
-                running.profiler = Some((profiler.clone(), Since::now(&profiler)));
+                let run = running.run + 1;
+                let started = Some((profiler.clone(), Since::now(&profiler)));
+                *running = Running { run, leases: 0, profiler: started };
                 profiler
             }
         };
         running.leases += 1;
-        Ok(Some(Lease { profiler, given_by: Some(on_demand.clone()) }))
+        Ok(Some(Lease { profiler, given_by: Some((on_demand.clone(), running.run)) }))
     }
 
     /// Why there are no samples; none where there are.
@@ -127,7 +135,8 @@ impl Sampling {
             }
             Kind::OnDemand(on_demand) => {
                 let running = on_demand.running();
-                let (profiler, since) = running.profiler.clone().unzip();
+                let own = running.profiler.clone().filter(|(profiler, _)| profiler.is_running());
+                let (profiler, since) = own.unzip();
                 (profiler, since, &on_demand.tables)
             }
         };
@@ -209,8 +218,11 @@ fn bytes(count: usize) -> String {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        let Some(on_demand) = &self.given_by else { return };
+        let Some((on_demand, run)) = &self.given_by else { return };
         let mut running = on_demand.running();
+        if running.run != *run {
+            return;
+        }
         running.leases -= 1;
         if running.leases == 0 {
             // Stopped with the lock held: the next one must not start before that.
@@ -218,5 +230,30 @@ impl Drop for Lease {
                 profiler.stop();
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A profiler that was stopped is to a request what that of a parent process is: dead.
+    #[test]
+    fn a_dead_profiler_is_not_handed_out() {
+        let own = Tables::new(Limits::default());
+        let sampling = Sampling::on_demand(Profiler::builder().tables(&own));
+        let old = sampling.lease().unwrap().unwrap();
+        assert!(old.profiler.wall().is_of(&own), "they are those of the builder");
+        old.profiler.stop();
+        let new = sampling.lease().unwrap().unwrap();
+        assert!(new.profiler.is_running());
+        // It belongs to those who came later.
+        drop(old);
+        assert!(new.profiler.is_running());
+        let profiler = new.profiler.clone();
+        drop(new);
+        assert!(!profiler.is_running());
+        let Kind::OnDemand(on_demand) = &sampling.0 else { panic!("{sampling:?}") };
+        assert_eq!(on_demand.running().leases, 0);
     }
 }

@@ -166,7 +166,8 @@ fn each_thread(document: &Document<'_>, out: &mut String, give: &mut dyn FnMut(&
         }
         let names = names_of(document, sample.locations.clone());
         let calls: Vec<_> = names.iter().map(Named::call).collect();
-        thread(out, id, &label, &state, &calls);
+        let count = sample.values.clone().next().unwrap_or(1);
+        thread(out, &Thread { id, label: &label, state: &state, count, calls: &calls });
         if !hand_on(out, give) {
             out.clear();
             return;
@@ -180,12 +181,13 @@ struct Named<'a> {
     name: Cow<'a, str>,
     file: Cow<'a, str>,
     line: u32,
+    is_inlined: bool,
 }
 
 impl Named<'_> {
     fn call(&self) -> Call<'_> {
-        let Named { address, line, .. } = *self;
-        Call { address, name: &self.name, file: &self.file, line }
+        let Named { address, line, is_inlined, .. } = *self;
+        Call { address, name: &self.name, file: &self.file, line, is_inlined }
     }
 }
 
@@ -203,7 +205,8 @@ fn names_of<'a>(
             ),
         };
         let line = u32::try_from(frame.line).unwrap_or(0);
-        Named { address: frame.location.address, name, file, line }
+        let (address, is_inlined) = (frame.location.address, frame.is_inlined);
+        Named { address, name, file, line, is_inlined }
     };
     document.frames(locations).map(named).collect()
 }
@@ -215,6 +218,8 @@ struct Call<'a> {
     name: &'a str,
     file: &'a str,
     line: u32,
+    /// Into the next call.
+    is_inlined: bool,
 }
 
 /// A stack with its figures.
@@ -261,13 +266,10 @@ fn entry(out: &mut String, figures: Figures, entry: &Entry<'_>, threads: &str) {
         Figures::Count(_) => write!(out, "{} @", at(0)),
         Figures::Heap => write!(out, "{}: {} [{}: {}] @", at(2), at(3), at(0), at(1)),
     };
-    let mut before = None;
-    for call in entry.calls {
-        // Functions that were inlined at one address share it.
-        if before != Some(call.address) {
-            let _ = write!(out, " {:#x}", call.address);
-        }
-        before = Some(call.address);
+    // Functions that were inlined share the address of the one that they were inlined into. Equal addresses
+    // alone do not say so: a function that calls itself returns to the same one each time.
+    for call in entry.calls.iter().filter(|call| !call.is_inlined) {
+        let _ = write!(out, " {:#x}", call.address);
     }
     out.push('\n');
     if !entry.labels.is_empty() {
@@ -289,9 +291,23 @@ fn entry(out: &mut String, figures: Figures, entry: &Entry<'_>, threads: &str) {
     out.push('\n');
 }
 
+struct Thread<'a> {
+    id: i64,
+    label: &'a str,
+    state: &'a str,
+    /// More than one where there was no room for the labels that tell them apart.
+    count: i64,
+    /// Innermost first.
+    calls: &'a [Call<'a>],
+}
+
 /// A thread for itself, as Go writes goroutines.
-fn thread(out: &mut String, id: i64, label: &str, state: &str, calls: &[Call<'_>]) {
-    let _ = writeln!(out, "thread {id} {label:?} [{state}]:");
+fn thread(out: &mut String, thread: &Thread<'_>) {
+    let Thread { id, label, state, count, calls } = *thread;
+    let _ = match count {
+        ..=1 => writeln!(out, "thread {id} {label:?} [{state}]:"),
+        _ => writeln!(out, "threads without labels ×{count}:"),
+    };
     for call in calls {
         let _ = writeln!(out, "{}", name(call));
         let _ = match call.file {
@@ -332,10 +348,27 @@ mod tests {
     use super::*;
 
     const CALLS: [Call<'static>; 3] = [
-        Call { address: 0x10, name: "inlined", file: "a.rs", line: 1 },
-        Call { address: 0x10, name: "outer", file: "a.rs", line: 7 },
-        Call { address: 0x2f, name: "", file: "", line: 0 },
+        Call { address: 0x10, name: "inlined", file: "a.rs", line: 1, is_inlined: true },
+        Call { address: 0x10, name: "outer", file: "a.rs", line: 7, is_inlined: false },
+        Call { address: 0x2f, name: "", file: "", line: 0, is_inlined: false },
     ];
+
+    #[test]
+    fn functions_that_call_themselves_are_there_each_time() {
+        let call = |address, is_inlined| Call { address, is_inlined, ..Call::default() };
+        for (calls, expected) in [
+            // Direct recursion; with something inlined in each call; frames that stand for no address.
+            (&[call(1, false), call(1, false), call(2, false)][..], "0x1 0x1 0x2"),
+            (&[call(1, true), call(1, false), call(1, true), call(1, false)], "0x1 0x1"),
+            (&[call(0, false), call(0, false)], "0x0 0x0"),
+        ] {
+            let mut out = String::new();
+            let it = Entry { values: &[1], labels: "", calls };
+            entry(&mut out, Figures::Count(&[]), &it, "");
+            let line = out.lines().next().unwrap();
+            assert_eq!(line, format!("1 @ {expected}"));
+        }
+    }
 
     #[test]
     fn texts_are_gos_with_words_for_people() {
@@ -366,9 +399,14 @@ mod tests {
             entry(&mut out, figures, &Entry { values, labels: "a=\"b\"", calls: &CALLS }, "");
             assert_eq!(out, expected);
         }
-        let mut out = String::new();
-        thread(&mut out, 17, "a \"b\"", "running", &CALLS);
-        let expected = "thread 17 \"a \\\"b\\\"\" [running]:\ninlined\n\ta.rs:1 0x10\nouter\n\ta.rs:7 0x10\n?\n\t0x2f\n\n";
-        assert_eq!(out, expected);
+        for (count, head) in
+            [(1, "thread 17 \"a \\\"b\\\"\" [running]:"), (3, "threads without labels ×3:")]
+        {
+            let mut out = String::new();
+            let it = Thread { id: 17, label: "a \"b\"", state: "running", count, calls: &CALLS };
+            thread(&mut out, &it);
+            let calls = "inlined\n\ta.rs:1 0x10\nouter\n\ta.rs:7 0x10\n?\n\t0x2f\n\n";
+            assert_eq!(out, format!("{head}\n{calls}"));
+        }
     }
 }
