@@ -250,6 +250,22 @@ fn collections_are_bounded_and_end_with_their_clients() {
     assert_eq!(ask(address, "GET", "/debug/pprof/profile?seconds=0.1").status, 200);
 }
 
+/// Names are looked for behind the first chunk: it has to come before all is known.
+#[test]
+fn a_client_that_goes_away_ends_the_writing() {
+    let _alone = alone();
+    let running = Running::start();
+    for level in [0, 1] {
+        let pprof = running.pprof().gzip_level(level);
+        let request = Request { path: "wall", query: Some("seconds=0.05"), ..Request::default() };
+        let answer = pprof.answer(&request);
+        let first = answer.try_fold(0, |_, chunk| Err::<usize, _>(chunk.len())).unwrap_err();
+        // The next one is answered as ever.
+        let whole = pprof.answer(&request).fold(0, |length, chunk| length + chunk.len());
+        assert!(0 < first && first < whole, "level {level}: {first} of {whole}");
+    }
+}
+
 #[test]
 fn an_answer_can_be_had_without_any_server() {
     let _alone = alone();

@@ -114,23 +114,25 @@ impl Collection {
     pub(super) fn render(mut self: Box<Self>, give: &mut dyn FnMut(&[u8]) -> bool) {
         if self.parameters.debug != Debug::Off {
             let mut profile = Vec::new();
-            self.write(&mut |chunk| profile.extend_from_slice(chunk));
+            // The largest stacks come first: nothing can be handed on before all is known.
+            self.write(&mut |chunk| {
+                profile.extend_from_slice(chunk);
+                true
+            });
             return text::write(&profile, self.kind, self.parameters.debug, give);
         }
-        let mut is_wanted = true;
         match self.pprof.gzip_level {
-            0 => self.write(&mut |chunk| is_wanted = is_wanted && give(chunk)),
+            0 => self.write(give),
             level => {
                 let shared = self.pprof.shared.clone();
-                shared.gzips.pack(level, give, |give| {
-                    self.write(&mut |chunk| is_wanted = is_wanted && give(chunk));
-                });
+                shared.gzips.pack(level, give, |give| self.write(give));
             }
         }
     }
 
-    /// Writes the format of pprof.
-    fn write(&mut self, give: &mut dyn FnMut(&[u8])) {
+    /// Writes the format of pprof, until no more is wanted: names that nobody waits for are not looked for.
+    fn write(&mut self, give: &mut dyn FnMut(&[u8]) -> bool) {
+        let fold = |(), chunk: &[u8]| if give(chunk) { Ok(()) } else { Err(()) };
         let profiler = self.lease.as_ref().map(|lease| &lease.profiler);
         match (&self.source, profiler, &self.pprof.events) {
             (Source::Threads, ..) => {}
@@ -163,13 +165,13 @@ impl Collection {
                     Kind::Allocs => (Some(1), |_| true),
                     Kind::Heap | Kind::Threads => (None, |_| true),
                 };
-                window
-                    .write(WriteOptions { default, keep, ..options }, (), |(), chunk| give(chunk));
+                // Who wants no more is told nothing.
+                let _ = window.try_write(WriteOptions { default, keep, ..options }, (), fold);
             }
             Source::Threads => {
                 let Some(profiler) = profiler else { return };
                 let profile = threads(profiler);
-                profile.total().write(options, (), |(), chunk| give(chunk));
+                let _ = profile.total().try_write(options, (), fold);
             }
         }
     }

@@ -27,9 +27,10 @@ impl Gzip {
         Gzip { compress, out: vec![0; CHUNK].into_boxed_slice(), length: 0 }
     }
 
-    /// Packs a part of the body; gives what is ready, and says whether more is wanted.
+    /// Packs a part of the body; gives what is ready, and says whether more is wanted. Of the first part that
+    /// is gzip's own head at least, so that whoever has gone away is missed before the second is made.
     pub(super) fn push(&mut self, part: &[u8], give: Give<'_>) -> bool {
-        self.run(part, FlushCompress::None, give)
+        self.run(part, FlushCompress::None, give) && self.hand_on(give)
     }
 
     fn finish(&mut self, give: Give<'_>) -> bool {
@@ -125,7 +126,11 @@ mod tests {
             assert!(unpacked == body, "{} bytes", body.len());
         }
         assert_eq!(gzips.0.lock().unwrap().len(), 1);
-        // Whoever goes away ends it.
+        // Whoever goes away ends it: at once when nothing else was given before.
+        let mut wanted = Vec::new();
+        gzips.pack(1, &mut |_| false, |give| wanted.push(give(b"a")));
+        assert_eq!(wanted, [false]);
+        assert!(gzips.0.lock().unwrap().is_empty());
         let mut seed = 7u32;
         let mut noise = || {
             seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

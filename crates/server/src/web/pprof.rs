@@ -66,7 +66,7 @@ impl Web {
                 }
             }
             tokio::task::spawn_blocking(move || {
-                in_stage("answer", || write(answer.take(), sender))
+                in_stage("answer", || write(answer.take(), sender));
             });
         });
         Body::chunks(chunks)
