@@ -39,4 +39,4 @@ pub use heap::{in_stage, stage};
 pub use metrics::Metrics;
 pub use profiler::{Builder, Profiler, WALL_COLUMNS};
 pub use sample::{Statistics, ThreadStack, Tid};
-pub use scope::{InScope, MOST_SETS, Scope, in_scope, scope, scopes_refused};
+pub use scope::{InScope, MOST_SETS, MOST_TEXT, Scope, in_scope, scope, scopes_refused};

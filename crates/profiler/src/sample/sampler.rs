@@ -724,7 +724,8 @@ pub(crate) fn scope_labels(
     }
     match scopes[index].filter(|&labels| recording.has_labels(labels)) {
         Some(labels) => labels,
-        None => *scopes[index].insert(scope::labels(scope, recording)),
+        None => scope::labels(scope, recording)
+            .map_or_else(LabelsId::default, |labels| *scopes[index].insert(labels)),
     }
 }
 
