@@ -259,7 +259,14 @@ fn go_says(profile: &Path, index: &str) -> Option<BTreeMap<String, [String; 2]>>
 #[test]
 fn tables_say_what_go_says() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../wire/tests/pprof/fixtures");
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let dropped = "types samples/count\ndrop in.*\nkeep inner\nmain;work+insert+hash;leaf 5\n\
+                   main;insert+hash;leaf 3\nmain;work+in(int);leaf 2\ninsert+hash;leaf 4\n\
+                   work+insert+hash;insert;leaf 7\ninner;inner+insert 1\n-;main 6";
+    save(directory.path(), "dropped", &written(dropped));
+    let dropped = directory.path().join("dropped").display().to_string();
     for (name, index) in [
+        (&*dropped, "samples"),
         ("go_cpu.pb", "cpu"),
         ("go_cpu.pb", "samples"),
         ("go_heap.pb", "inuse_space"),
