@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! sampler   a tick
+//! accounts  who gets which time
 //! budget    when the next one is
 //! threads   who there is, what each was last seen doing, whose turn it is
 //! tasks     what the kernel shows of threads
@@ -10,6 +11,7 @@
 //! slots     where handlers write
 //! counters  what was done, and what it cost
 //! ```
+mod accounts;
 mod budget;
 mod clock;
 mod counters;
@@ -19,12 +21,13 @@ mod slots;
 mod tasks;
 mod threads;
 
+pub(crate) use accounts::scope_labels;
 pub(crate) use budget::{Budget, LONGEST};
 pub(crate) use clock::{cpu_of, now, own_cpu, process_cpu};
 pub(crate) use counters::Counters;
 pub use counters::Statistics;
 pub use sampler::ThreadStack;
-pub(crate) use sampler::{Options, Sampler, scope_labels};
+pub(crate) use sampler::{Options, Sampler};
 pub(crate) use signal::without_signals;
 pub use tasks::Tid;
 pub(crate) use tasks::{Status, Tasks};
