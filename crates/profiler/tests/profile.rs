@@ -146,7 +146,8 @@ fn windows_hold_what_was_added_since() {
         ["0x1666;f1002;inlined;f1003 {thread id=7,thread name=worker,endpoint=/checkout} [0, 4]"]
     );
     names.asked.sort_unstable();
-    assert_eq!(names.asked, [0x1002, 0x1003, 0x1666], "each address is asked for once");
+    let asked = [0x1002, 0x1003, 0x1666, 0x1666];
+    assert_eq!(names.asked, asked, "each address is asked for once, without an answer again");
 
     let bare = profile.total().write(WriteOptions::default(), Vec::new(), append);
     assert_eq!(
@@ -160,6 +161,51 @@ fn windows_hold_what_was_added_since() {
     assert_eq!(document.text(document.mappings()[1].build_id), "first-id");
     assert_eq!(document.functions().len(), 1, "without a symbolizer only the pseudo frame");
     assert!(lines(&window.write(WriteOptions::default(), Vec::new(), append)).is_empty());
+}
+
+/// Names `0x1002` from one call on.
+struct Late {
+    from: usize,
+    asked: usize,
+}
+
+impl Symbolize for Late {
+    fn symbolize(
+        &mut self,
+        address: u64,
+        mapping: Option<&Mapping>,
+        found: &mut dyn FnMut(Symbol<'_>),
+    ) {
+        assert_eq!(address, 0x1002);
+        self.asked += 1;
+        if self.asked >= self.from && mapping.is_some() {
+            found(Symbol { name: "late", ..Symbol::default() });
+        }
+    }
+}
+
+#[test]
+fn what_has_no_name_is_asked_for_again_a_few_times() {
+    // From which call on there is a name, from which writing on a mapping; the calls after six writings,
+    // and the writings without a name.
+    let cases =
+        [(1, 0, 1, 0), (2, 0, 2, 1), (3, 0, 3, 2), (4, 0, 3, 6), (1, 2, 3, 2), (1, 5, 4, 5)];
+    for (from, mapped, calls, nameless) in cases {
+        let tables = Tables::new(LIMITS);
+        let profile = profile(&tables);
+        let mut late = Late { from, asked: 0 };
+        let mut without = 0;
+        for writing in 0..6 {
+            if writing == mapped {
+                tables.set_mappings(vec![mapping("main", 0x1000)], false);
+            }
+            profile.lock().record(complete(&[0x1002]), LabelsId::EMPTY, LabelsId::EMPTY, &[1, 1]);
+            let options = WriteOptions { symbolizer: Some(&mut late), ..WriteOptions::default() };
+            let bytes = profile.total().write(options, Vec::new(), append);
+            without += usize::from(lines(&bytes)[0].starts_with("0x1002 "));
+        }
+        assert_eq!((late.asked, without), (calls, nameless), "{from} {mapped}");
+    }
 }
 
 /// Who wants no more after any of the chunks gets no more, is not asked for names from before the first on,

@@ -25,13 +25,16 @@ pub(super) struct Line {
 /// What is known of a location's functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Symbols {
-    /// Nobody asked yet.
-    Unasked,
+    /// There was no answer so often: none was asked for, or a file could not be read just then.
+    Open(u8),
     /// They are in its lines; there are none if nobody knows them.
     Known,
     /// A name of ours, for what is no address.
     Pseudo,
 }
+
+/// How often a location is asked for until it is taken for one that nobody knows.
+const TRIES: u8 = 3;
 
 /// An address in one generation of the mappings.
 pub(super) struct Location {
@@ -118,7 +121,7 @@ impl Locations {
             looked_at: self.mappings.version(),
             generation: self.generation,
             references: 1,
-            symbols: Symbols::Unasked,
+            symbols: Symbols::Open(0),
             lines: Box::default(),
         };
         if let Some(name) = pseudo_name(address) {
@@ -170,7 +173,8 @@ impl Locations {
         self.free.push(index);
     }
 
-    /// Keeps what was found out about a location: nothing, if `symbols` is empty. *Growth.*
+    /// Keeps what was found out about a location: nothing, if `symbols` is empty; it is then asked for a few
+    /// times more. *Growth.*
     pub(super) fn set_symbols<'a>(
         &mut self,
         hashes: &Hashes,
@@ -178,16 +182,15 @@ impl Locations {
         symbols: impl Iterator<Item = Symbol<'a>>,
     ) {
         // Another window may have asked at the same time, with the same answer.
-        if self.get(id).symbols != Symbols::Unasked {
-            return;
-        }
+        let Symbols::Open(tries) = self.get(id).symbols else { return };
         let lines: Box<[Line]> = symbols
             .map(|symbol| Line { function: self.function(hashes, symbol), line: symbol.line })
             .collect();
         self.lines += lines.len();
         let slot = &mut self.slots[id.0 as usize - 1];
+        let is_open = lines.is_empty() && tries + 1 < TRIES;
+        slot.symbols = if is_open { Symbols::Open(tries + 1) } else { Symbols::Known };
         slot.lines = lines;
-        slot.symbols = Symbols::Known;
     }
 
     /// Looks again for the mapping of a location that was recorded before its mapping was known.
@@ -201,6 +204,10 @@ impl Locations {
             slot.mapping = self.mappings.find(slot.address);
             slot.looked_at = self.mappings.version();
             self.mappings.retain(slot.mapping);
+            if slot.mapping != MappingId::default() && slot.lines.is_empty() {
+                // What was asked without the file says nothing.
+                slot.symbols = Symbols::Open(0);
+            }
         }
     }
 

@@ -14,7 +14,8 @@
 //!    `mappings`). Sets of labels are kept encoded as well (`labels`).
 //! 3. A window copies all values, subtracts those it has seen, and writes what changed: per sample a copy of
 //!    two encoded lists (`window`, `write`, `marks`), then only the locations, functions and strings that
-//!    were used. Names are asked for once per address, when it is written first (`symbolize`).
+//!    were used. Names are asked for once per address, when it is written first, or, where there is none, three
+//!    times (`symbolize`).
 //! 4. Where a bound is reached, entries go that nobody added to lately (`tables`).
 //!
 //! What it does not do: it takes no samples, opens no files and compresses nothing.

@@ -1,4 +1,4 @@
-//! Asking what locations stand for: outside the lock, once for each.
+//! Asking what locations stand for: outside the lock, once for each that has an answer.
 
 use std::ops::Range;
 use std::slice;
@@ -29,7 +29,8 @@ struct Answer {
     start_line: u32,
 }
 
-/// Asks for those of `used` that nobody asked for yet, and keeps the answers, also that there is none.
+/// Asks for those of `used` that nobody asked for yet, or too seldom to take it that nobody knows them, and
+/// keeps the answers.
 /// *Steady* if there are none, else *growth*.
 pub(super) fn ask(shared: &Shared, used: &Marks, symbolizer: &mut dyn Symbolize) {
     let mut open = collect(shared, used);
@@ -55,9 +56,9 @@ fn collect(shared: &Shared, used: &Marks) -> Vec<Open> {
             let Some(id) = next else { break };
             next = used.next(id + 1);
             let id = LocationId(id);
-            if state.locations.get(id).symbols == Symbols::Unasked {
-                state.locations.look_again(id);
-                let location = state.locations.get(id);
+            state.locations.look_again(id);
+            let location = state.locations.get(id);
+            if matches!(location.symbols, Symbols::Open(_)) {
                 let mapping = state.locations.mappings.get(location.mapping).cloned();
                 let (address, mapping_id) = (location.address, location.mapping);
                 open.push(Open { id, address, mapping_id, mapping });
