@@ -250,6 +250,47 @@ fn mappings_come_and_go() {
     assert_eq!(files, ["main", "old", "new"]);
 }
 
+/// Libraries that come and go leave nothing behind that nothing refers to, and who stays is not written twice.
+#[test]
+fn mappings_are_kept_once_and_as_long_as_they_are_used() {
+    let (tables, profile) = profile(Limits { stacks: 1000, bytes: 1 << 20, labels: 10 });
+    // Beginning at the same place: of other lengths, other files.
+    let mapping = |number: u64| Mapping {
+        start: 1000 * (number / 4),
+        limit: 1000 * (number / 4) + 100 + number % 2,
+        offset: 0,
+        file: format!("lib{}", number / 2),
+        build_id: String::new(),
+    };
+    let mut window = profile.window();
+    let mut texts = 0;
+    for round in 0..50 {
+        // One of those at each place, in another order each time.
+        let places = (0..20).map(|place| (place * 7 + round) % 20);
+        let current: Vec<_> =
+            places.map(|place| mapping(place * 4 + (place + round / 10) % 4)).collect();
+        tables.set_mappings(current, round % 10 == 0);
+        for place in [3, 5] {
+            profile.lock().record(stack(&[place * 1000]), NONE[0], NONE[1], &[1, 0]);
+        }
+        texts = texts.max(tables.statistics().strings);
+    }
+    let mut files = BTreeMap::new();
+    window.for_each(WriteOptions::default(), |sample| {
+        let mapping = sample.frames().next().and_then(|frame| frame.mapping.cloned()).unwrap();
+        *files.entry((mapping.start, mapping.file, mapping.limit)).or_insert(0) +=
+            sample.values()[0];
+    });
+    // Four mappings at each of two places in turn, the first of them twice.
+    assert_eq!(files.values().sum::<i64>(), 100);
+    assert_eq!(files.values().filter(|&&count| count == 20).count(), 2, "{files:?}");
+    assert_eq!(files.values().filter(|&&count| count == 10).count(), 6, "{files:?}");
+    let (_, written) = names(&mut profile.total());
+    assert_eq!(written.len(), 9, "with the program's own: {written:?}");
+    // Those in use, those of before in use, and the names of columns and frames without code.
+    assert!(texts < 20 + 8 + 10, "{texts}");
+}
+
 /// Names addresses by what was said when they were announced, as whoever reads each file once does.
 #[derive(Default)]
 struct Announced {

@@ -40,9 +40,14 @@ impl Mappings {
         }
         self.ranges.clear();
         self.main = MappingId::default();
+        // Looked up rather than compared one by one: who records waits for this, and there may be thousands.
+        let (known, mut free) = self.by_start();
         for mapping in mappings {
             let range = (mapping.start, mapping.limit);
-            let id = self.known(&mapping).unwrap_or_else(|| self.insert(hashes, names, mapping));
+            let id = match self.find_known(&known, &mapping) {
+                Some(id) => id,
+                None => self.insert(hashes, names, mapping, free.pop()),
+            };
             self.slots[id.0 as usize - 1].is_current = true;
             self.ranges.push((range.0, range.1, id));
             if self.main == MappingId::default() {
@@ -56,12 +61,33 @@ impl Mappings {
         self.version = self.version.wrapping_add(1);
     }
 
-    fn known(&self, mapping: &Mapping) -> Option<MappingId> {
-        let position = self.slots.iter().position(|slot| slot.mapping.as_deref() == Some(mapping));
-        position.map(|position| MappingId(position as u32 + 1))
+    /// All there are by where they start, and the slots that are free.
+    fn by_start(&self) -> (Vec<(u64, MappingId)>, Vec<MappingId>) {
+        let (mut known, mut free) = (Vec::with_capacity(self.slots.len()), Vec::new());
+        for (id, slot) in (1..).map(MappingId).zip(&self.slots) {
+            match &slot.mapping {
+                Some(mapping) => known.push((mapping.start, id)),
+                None => free.push(id),
+            }
+        }
+        known.sort_unstable_by_key(|&(start, id)| (start, id.0));
+        free.reverse();
+        (known, free)
     }
 
-    fn insert(&mut self, hashes: &Hashes, names: &mut Names, mapping: Mapping) -> MappingId {
+    fn find_known(&self, known: &[(u64, MappingId)], mapping: &Mapping) -> Option<MappingId> {
+        let from = known.partition_point(|&(start, _)| start < mapping.start);
+        let here = known[from..].iter().take_while(|&&(start, _)| start == mapping.start);
+        here.map(|&(_, id)| id).find(|&id| self.get(id).is_some_and(|known| **known == *mapping))
+    }
+
+    fn insert(
+        &mut self,
+        hashes: &Hashes,
+        names: &mut Names,
+        mapping: Mapping,
+        free: Option<MappingId>,
+    ) -> MappingId {
         let slot = Slot {
             file: names.intern(hashes, &mapping.file),
             build_id: names.intern(hashes, &mapping.build_id),
@@ -69,10 +95,10 @@ impl Mappings {
             references: 0,
             is_current: true,
         };
-        match self.slots.iter().position(|slot| slot.mapping.is_none()) {
-            Some(position) => {
-                self.slots[position] = slot;
-                MappingId(position as u32 + 1)
+        match free {
+            Some(id) => {
+                self.slots[id.0 as usize - 1] = slot;
+                id
             }
             None => {
                 self.slots.push(slot);
