@@ -17,6 +17,7 @@
 //!    were used. Names are asked for once per address, when it is written first, or, where there is none, three
 //!    times (`symbolize`).
 //! 4. Where a bound is reached, entries go that nobody added to lately (`tables`).
+//! 5. A fork waits for the lock, so that a child can use what it inherits (`forks`).
 //!
 //! What it does not do: it takes no samples, opens no files and compresses nothing.
 //!
@@ -68,6 +69,7 @@
 //! Numbers from [`PSEUDO`] up have names of their own. Where numbers are given out anew, say so:
 //! [`Tables::set_mappings`] with `forget`.
 
+// Not forbidden, because of `forks`.
 #![deny(unsafe_code)]
 
 mod entries;
