@@ -31,7 +31,9 @@ const OVERDUE: u64 = 500_000_000;
 /// How long a thread that blocks the signal is left alone before it is asked again: this at first, since
 /// every thread blocks all signals while it is being started, and twice as long each time.
 const LEFT_ALONE: u64 = 1_000_000;
-/// And this at most.
+/// How long one that blocks it is asked again and again by those who want to know what all threads do.
+const STARTING: u64 = 50_000_000;
+/// The longest that it is left alone.
 const LONGEST_LEFT_ALONE: u64 = 5_000_000_000;
 
 /// How to sample. Times in nanoseconds.
@@ -538,14 +540,20 @@ impl Sampler {
     pub(crate) fn ask_on(&mut self) -> bool {
         let mut is_done = true;
         for at in 0..self.asked.len() {
-            let stack = &self.asked[at];
+            let stack = &mut self.asked[at];
+            let now = clock::now();
+            if stack.is_blocked && now < self.listed + STARTING {
+                // It may be one that is being started, which soon blocks nothing any more.
+                let status = Status::read(stack.tid);
+                stack.is_blocked = status.is_some_and(|s| s.has_blocked(self.options.signal));
+                is_done = false;
+            }
             let has_answered = !stack.addresses.is_empty();
             if has_answered || stack.is_blocked || Some(stack.tid) == self.own {
                 continue;
             }
             let Some(index) = self.threads.position(stack.tid) else { continue };
             is_done = false;
-            let now = clock::now();
             if self.threads.get(index).armed.is_some()
                 || (self.threads.get(index).status.is_none() && !self.introduce(index, now))
             {
