@@ -52,16 +52,18 @@ const COUNTERS: [Row<Statistics>; 7] = [
     ("profiler_threads_ended_total", "Threads that ended.", |s| s.ended),
 ];
 
-const SKIPPED: [Part<Statistics>; 3] = [
+const SKIPPED: [Part<Statistics>; 4] = [
     ("blocked", |s| s.skipped_blocked),
     ("full", |s| s.skipped_full),
+    ("swallowed", |s| s.skipped_swallowed),
     ("unsent", |s| s.skipped_unsent),
 ];
 
 const WALKS: [Part<Statistics>; 3] =
     [("complete", |s| s.complete), ("lost", |s| s.lost), ("truncated", |s| s.truncated)];
 
-const COST: [Part<Statistics>; 3] = [
+const COST: [Part<Statistics>; 4] = [
+    ("displaced", |s| s.cost_displaced_ns),
     ("handlers", |s| s.cost_handlers_ns),
     ("sampler", |s| s.cost_sampler_ns),
     ("signals", |s| s.cost_signals_ns),

@@ -50,7 +50,7 @@ impl Builder {
         self
     }
 
-    /// The time between ticks, in the middle; 10 ms without this. Each is up to a quarter shorter or longer,
+    /// The time between ticks, in the middle; 20 ms without this. Each is up to a quarter shorter or longer,
     /// so that sampling does not keep step with what the program does regularly. At 0, one tick follows
     /// the other, as far as the budget allows.
     #[must_use]
@@ -165,7 +165,7 @@ impl Profiler {
     pub fn builder() -> Builder {
         Builder {
             threads_per_tick: 16,
-            tick: Duration::from_millis(10),
+            tick: Duration::from_millis(20),
             budget: 0.02,
             depth: 512,
             signal: libc::SIGURG,
