@@ -9,7 +9,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -69,6 +69,8 @@ fn at(latencies: &mut [u64], quantile: f64) -> f64 {
 struct Service {
     child: Child,
     address: String,
+    /// Kept open: the example writes more than the line that is waited for.
+    output: BufReader<ChildStdout>,
 }
 
 impl Service {
@@ -79,13 +81,15 @@ impl Service {
             .stdin(Stdio::null())
             .spawn()?;
         let output = child.stdout.take().ok_or("the example has no output")?;
-        let mut service = Service { child, address: String::new() };
-        for line in BufReader::new(output).lines() {
-            let line = line?;
+        let output = BufReader::new(output);
+        let mut service = Service { child, address: String::new(), output: output };
+        let mut line = String::new();
+        while service.output.read_line(&mut line)? > 0 {
             if let Some(rest) = line.split_once("http://").map(|(_, rest)| rest) {
                 service.address = rest.split('/').next().unwrap_or_default().to_owned();
                 return Ok(service);
             }
+            line.clear();
         }
         Err("the example ended before it said where it listens".into())
     }
