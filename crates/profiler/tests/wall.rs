@@ -78,8 +78,14 @@ impl Crew {
 
     fn spawn(&mut self, name: &str, work: impl FnOnce(Arc<AtomicBool>) + Send + 'static) {
         let stop = self.stop.clone();
-        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(|| work(stop));
+        let (say, hear) = mpsc::channel();
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+            say.send(()).unwrap();
+            work(stop);
+        });
         self.threads.push(thread.unwrap());
+        // It has its name by then: what is sampled before belongs to that of who started it.
+        hear.recv().unwrap();
     }
 
     fn sleep(&mut self, name: &str) {
