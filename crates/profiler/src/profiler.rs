@@ -59,7 +59,8 @@ impl Builder {
         self
     }
 
-    /// The share of one processor that sampling may take; 0.02 without this. Where ticks cost more, there
+    /// The share of one processor that sampling may take; 0.02 without this. What it costs is measured, with
+    /// an estimate on top of what it displaces from caches. Where ticks cost more, there
     /// are fewer; one in ten seconds at least. With 0 nothing is sampled.
     #[must_use]
     pub fn budget(mut self, share: f64) -> Self {

@@ -161,6 +161,9 @@ extern "C" fn on_signal(
 
 /// Whether the interrupted thread is in a system call. Entering one leaves the address behind it in `rcx`;
 /// one that will be begun again has its instruction, of two bytes, ahead of it.
+///
+/// # Safety
+/// `context` is the one that the system made for a handler that has not returned.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 unsafe fn is_in_call(context: *const libc::ucontext_t) -> bool {
@@ -171,6 +174,9 @@ unsafe fn is_in_call(context: *const libc::ucontext_t) -> bool {
 }
 
 /// A system call leaves no trace in the registers here: nothing is said.
+///
+/// # Safety
+/// None is needed: it reads nothing.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
 unsafe fn is_in_call(_context: *const libc::ucontext_t) -> bool {
