@@ -182,7 +182,7 @@ impl Head {
                 if let Some(row) = shard.rows.series(series[at].0)
                     && row.last().is_some_and(|(last, _)| last >= from)
                 {
-                    overlap[at] = row.open && row.min_time <= to;
+                    overlap[at] = row.is_open() && row.min_time() <= to;
                     if !overlap[at] && row.closed != ChunkRef::NONE {
                         closed.push((at, row.closed));
                     }
@@ -208,7 +208,7 @@ impl Head {
             let Some(row) = shard.rows.series(id) else {
                 return Ok(SeriesChunks { closed: Vec::new(), open: None });
             };
-            if row.open && row.encoder.timestamp() >= from {
+            if row.is_open() && row.last().is_some_and(|(last, _)| last >= from) {
                 open.reserve_exact(row.chunk_bytes());
                 row.copy_chunk(&shard.slab, &mut open);
             }

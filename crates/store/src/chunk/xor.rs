@@ -3,8 +3,8 @@
 //! The bytes are those of Prometheus' `chunkenc.XORChunk`, bit by bit; the layout is drawn in
 //! `docs/format/chunk.md`. It goes back to the paper on Gorilla (VLDB 2015, section 4.1).
 //!
-//! [`Encoder`] is plain state of 32 bytes that lives beside the bytes, not around them: the head
-//! keeps it in a series' row and the bytes in a slab. After each append the buffer's first
+//! [`Encoder`] is plain state that lives beside the bytes, not around them: the head keeps it in a
+//! series' row, packed, and the bytes in a slab. After each append the buffer's first
 //! [`Encoder::len`] bytes are a complete chunk that [`decode`] reads and a block takes over verbatim.
 //!
 //! 1. The first sample is a varint timestamp and a raw value.
@@ -27,7 +27,7 @@ pub const SAMPLE_BYTES_MAX: usize = 20;
 pub const SAMPLES_MAX: u16 = u16::MAX;
 
 /// In place of a count of leading zeros: no window has been set.
-const NO_WINDOW: u8 = 0xff;
+pub(crate) const NO_WINDOW: u8 = 0xff;
 
 /// The state with which the next sample is appended to a chunk.
 ///
@@ -35,17 +35,15 @@ const NO_WINDOW: u8 = 0xff;
 /// move and grow in between. Bytes behind [`Encoder::len`] are scratch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Encoder {
-    timestamp: i64,
-    value: u64,
-    delta: u64,
+    pub(crate) timestamp: i64,
+    pub(crate) value: u64,
+    pub(crate) delta: u64,
     /// Position of the next bit, counted from the start of the buffer.
-    bit: u32,
-    count: u16,
-    leading: u8,
-    trailing: u8,
+    pub(crate) bit: u32,
+    pub(crate) count: u16,
+    pub(crate) leading: u8,
+    pub(crate) trailing: u8,
 }
-
-const _: () = assert!(size_of::<Encoder>() == 32, "a row of the head holds one");
 
 /// The buffer has no room for the sample, or the chunk has [`SAMPLES_MAX`] already. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

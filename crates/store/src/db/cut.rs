@@ -129,11 +129,11 @@ fn earliest(core: &Core, to: i64) -> i64 {
                     break;
                 }
                 for row in (first..end).filter_map(|row| shard.rows.get(row)) {
-                    if row.open {
-                        earliest = earliest.min(row.min_time.max(to));
+                    if row.is_open() {
+                        earliest = earliest.min(row.min_time().max(to));
                     }
                     let since = row.last().is_some_and(|(last, _)| last >= to);
-                    if row.alive && since && row.closed != ChunkRef::NONE {
+                    if row.is_alive() && since && row.closed != ChunkRef::NONE {
                         closed.push(row.closed);
                     }
                 }
@@ -167,12 +167,12 @@ fn collect(
             shard.end_chunk_file(to);
             return Ok(shard.files.clone());
         }
-        let closing = shard.open_rows(first..end, |row| row.min_time < to);
+        let closing = shard.open_rows(first..end, |row| row.min_time() < to);
         shard.close(closing)?;
         for number_of_row in first..end {
             let Some(row) = shard.rows.get(number_of_row) else { continue };
             let since = row.last().is_some_and(|(last, _)| last >= from);
-            if row.alive && since && row.closed != ChunkRef::NONE {
+            if row.is_alive() && since && row.closed != ChunkRef::NONE {
                 let id = SeriesId::new(Slot::new(number, number_of_row), row.generation);
                 series.push((id, row.closed));
             }

@@ -228,12 +228,12 @@ fn truncate(core: &Core, start: i64, done: &mut Maintained) -> Result<(), Error>
 /// Removes the series of a shard whose samples all lie before `start`.
 fn remove_series(core: &Core, number: usize, start: i64, done: &mut Maintained) {
     let idle = |row: &Row, round: u32| {
-        row.alive
-            && !row.open
+        row.is_alive()
+            && !row.is_open()
             && match row.last() {
                 Some((last, _)) => last < start,
                 // A series that was just created gets the chance of a first sample.
-                None => round.wrapping_sub(row.since) >= 2,
+                None => row.rounds(round) >= 2,
             }
     };
     let mut ids = Vec::new();
@@ -288,10 +288,10 @@ fn close_lagging(
     // A clock that runs ahead, here or at a target, must not make everything look idle.
     let now = now_ms.min(core.head.max_time.load(Ordering::Acquire));
     let active = core.head.shards[number].lock().log.number;
-    let lagging = |row: &Row| {
+    let lagging = |row: &Row, newest: u32| {
         let Some((last, value)) = row.last() else { return false };
         let limit = if value == STALE { STALE_MS } else { IDLE_MS };
-        row.since + SEGMENTS_KEPT <= active || now.saturating_sub(last) >= limit
+        row.since(newest) + SEGMENTS_KEPT <= active || now.saturating_sub(last) >= limit
     };
     let mut needed = active;
     let mut first = 0;
@@ -301,12 +301,13 @@ fn close_lagging(
         if first == end {
             return Ok(needed);
         }
-        let closing = shard.open_rows(first..end, lagging);
+        let newest = shard.log.number;
+        let closing = shard.open_rows(first..end, |row| lagging(row, newest));
         done.chunks_closed += closing.len() as u64;
         shard.close(closing)?;
         for row in first..end {
-            if let Some(row) = shard.rows.get(row).filter(|row| row.open) {
-                needed = needed.min(row.since);
+            if let Some(row) = shard.rows.get(row).filter(|row| row.is_open()) {
+                needed = needed.min(row.since(newest));
             }
         }
         first = end;
@@ -389,7 +390,7 @@ fn living(core: &Core, number: usize) -> Vec<SeriesId> {
             return ids;
         }
         ids.extend((first..end).filter_map(|row| {
-            let alive = shard.rows.get(row).filter(|row| row.alive)?;
+            let alive = shard.rows.get(row).filter(|row| row.is_alive())?;
             Some(SeriesId::new(Slot::new(number, row), alive.generation))
         }));
         first = end;

@@ -304,7 +304,7 @@ impl Replay<'_> {
         let start = self.head.start.load(Ordering::Acquire);
         self.generation = self.generation.max(header.generation);
         let Some(row) = self.shard.rows.get(header.row) else { return };
-        if !row.alive || row.generation != header.generation || header.max_time < start {
+        if !row.is_alive() || row.generation != header.generation || header.max_time < start {
             return;
         }
         let last = row.closed;
@@ -372,7 +372,7 @@ impl Replay<'_> {
         self.generation = self.generation.max(entry.generation);
         let start = self.head.start.load(Ordering::Relaxed);
         let row = self.shard.rows.get_mut(entry.row);
-        let row = row.filter(|row| row.alive && row.generation == entry.generation);
+        let row = row.filter(|row| row.is_alive() && row.generation == entry.generation);
         let Some(row) = row else {
             // Of a series whose definition is lost; one that was removed had nothing since the start.
             self.recovery.samples_lost += u64::from(entry.timestamp >= start);
@@ -442,16 +442,18 @@ impl Replay<'_> {
         let (mut min_time, mut max_time) = (self.min_time, i64::MIN);
         for number in 0..self.shard.rows.len() {
             let row = self.shard.rows.get_mut(number).expect("rows are consecutive");
-            if !row.alive {
+            if !row.is_alive() {
                 continue;
             }
-            if row.open {
-                min_time = min_time.min(row.min_time);
+            if row.is_open() {
+                min_time = min_time.min(row.min_time());
             } else if row.closed != ChunkRef::NONE && row.last().is_none() {
                 // Of the last chunk, the time and the value of the last sample are wanted.
                 let chunk = self.shard.files.chunk(row.closed)?;
                 let encoder = chunk.and_then(|chunk| Encoder::resume(chunk.data()).ok());
-                row.encoder = encoder.unwrap_or_default();
+                if let Some(last) = encoder.filter(|encoder| !encoder.is_empty()) {
+                    row.set_last(last.timestamp(), last.value().to_bits());
+                }
             }
             match row.last() {
                 Some((last, _)) => max_time = max_time.max(last),

@@ -1,5 +1,10 @@
 //! The rows: what an append touches of a series, in the order in which series came.
 //!
+//! A row is one cache line. What would take more is told by its distance from something that the row
+//! or its shard has anyway; the bounds that this rests on stand beside each field. The base of the
+//! journal's values stays whole: told by the last value instead, the loss of one record would cost all
+//! that come behind it in its segment.
+//!
 //! Rows are in pages and never move, so that a million of them grow without being copied. A row of a
 //! removed series is used again, lowest first, with another generation: an id names a row and a
 //! generation, so that it never names another series.
@@ -8,7 +13,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::slab::{Chain, Slab};
-use crate::chunk::xor::{Encoder, HEADER, SAMPLE_BYTES_MAX};
+use crate::chunk::xor::{Encoder, HEADER, NO_WINDOW, SAMPLE_BYTES_MAX};
 use crate::db::SeriesId;
 
 /// Bits of a slot that number the row.
@@ -17,7 +22,9 @@ const ROW_BITS: u32 = 26;
 pub(crate) const ROWS_MAX: u32 = 1 << ROW_BITS;
 /// Shards at most.
 pub(crate) const SHARDS_MAX: usize = 1 << (32 - ROW_BITS);
-const PAGE: usize = 256;
+/// Rows in a page: 2 MiB, of which the system gives what is touched, and gives it at once where it
+/// has huge pages.
+const PAGE: usize = 1 << 15;
 
 /// Where a series lives: its shard and row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -75,98 +82,185 @@ impl ChunkRef {
     }
 }
 
-/// A series.
+/// A series. The open chunk's complete bytes are in the slab, the incomplete one is here.
+#[repr(C, align(64))]
 #[derive(Clone, Copy)]
 pub(crate) struct Row {
-    /// State of the open chunk; without one, its time and value are those of the last sample.
-    pub(crate) encoder: Encoder,
+    /// Time and value of the last sample, if [`Row::SAMPLED`].
+    time: i64,
+    value: u64,
     /// First value in the journal's segment `base_segment`.
     pub(crate) base: u64,
     /// The last closed chunk, from which one gets to those before.
     pub(crate) closed: ChunkRef,
-    /// First timestamp of the open chunk.
-    pub(crate) min_time: i64,
-    /// Complete bytes of the open chunk, in the slab.
-    pub(crate) chain: Chain,
-    pub(crate) base_segment: u32,
-    /// The journal's segment that holds the open chunk's first sample; without an open chunk, the
-    /// round of maintenance in which the series was created.
-    pub(crate) since: u32,
     pub(crate) generation: u32,
+    pub(crate) base_segment: u32,
+    chain: Chain,
+    /// Of the last two samples of the open chunk. A chunk is of one block, and that of 31 days.
+    delta: u32,
+    /// From the first sample of the open chunk to the last one.
+    span: u32,
+    /// The journal's segment that holds the open chunk's first sample; without an open chunk, the
+    /// round of maintenance in which the series was created. The lower half of either: a chunk is
+    /// closed when it is a few segments old, and rows are looked at in each round.
+    since: u16,
     /// The last batch part that had a sample of the series.
-    pub(crate) mark: u32,
-    /// Number of complete bytes.
-    pub(crate) complete: u16,
-    /// The incomplete byte behind them.
-    pub(crate) partial: u8,
-    /// Whether the row is a series'.
-    pub(crate) alive: bool,
-    /// Whether there is an open chunk.
-    pub(crate) open: bool,
+    pub(crate) mark: u16,
+    /// Number of complete bytes of the open chunk, without its header.
+    complete: u16,
+    /// Samples of the open chunk, which is closed with 120.
+    count: u8,
+    /// The window of the last value that set one: see [`Encoder`].
+    leading: u8,
+    trailing: u8,
+    /// The incomplete byte, and how many bits of it there are.
+    partial: u8,
+    bits: u8,
+    flags: u8,
 }
 
-const _: () = assert!(size_of::<Row>() == 88, "rows are most of what an append reads");
+const _: () = assert!(size_of::<Row>() == 64, "a row is a cache line");
 
 impl Row {
+    /// The row is a series'.
+    const ALIVE: u8 = 1;
+    /// There is an open chunk.
+    const OPEN: u8 = 2;
+    /// There was a sample.
+    const SAMPLED: u8 = 4;
+
     const VACANT: Row = Row {
-        encoder: Encoder::new(),
+        time: 0,
+        value: 0,
         base: 0,
         closed: ChunkRef::NONE,
-        min_time: 0,
-        chain: Chain::EMPTY,
-        base_segment: 0,
-        since: 0,
         generation: 0,
+        base_segment: 0,
+        chain: Chain::EMPTY,
+        delta: 0,
+        span: 0,
+        since: 0,
         mark: 0,
         complete: 0,
+        count: 0,
+        leading: NO_WINDOW,
+        trailing: 0,
         partial: 0,
-        alive: false,
-        open: false,
+        bits: 0,
+        flags: 0,
     };
+
+    /// Whether the row is a series'.
+    #[inline]
+    pub(crate) fn is_alive(&self) -> bool {
+        self.flags & Row::ALIVE != 0
+    }
+
+    /// Whether there is an open chunk.
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        self.flags & Row::OPEN != 0
+    }
 
     /// The last sample, if there was one.
     #[inline]
     pub(crate) fn last(&self) -> Option<(i64, u64)> {
-        (!self.encoder.is_empty())
-            .then(|| (self.encoder.timestamp(), self.encoder.value().to_bits()))
+        (self.flags & Row::SAMPLED != 0).then_some((self.time, self.value))
+    }
+
+    /// What the last sample of the last closed chunk is, for a row that doesn't know it.
+    pub(crate) fn set_last(&mut self, time: i64, value: u64) {
+        (self.time, self.value) = (time, value);
+        self.flags |= Row::SAMPLED;
+    }
+
+    /// First timestamp of the open chunk.
+    #[inline]
+    pub(crate) fn min_time(&self) -> i64 {
+        self.time - i64::from(self.span)
+    }
+
+    /// Samples of the open chunk.
+    #[inline]
+    pub(crate) fn count(&self) -> u16 {
+        u16::from(self.count)
+    }
+
+    /// The journal's segment that holds the open chunk's first sample; `newest` is the number of the
+    /// shard's newest one.
+    pub(crate) fn since(&self, newest: u32) -> u32 {
+        newest.wrapping_sub(u32::from((newest as u16).wrapping_sub(self.since)))
+    }
+
+    /// Rounds of maintenance since a series that never had a sample was created.
+    pub(crate) fn rounds(&self, round: u32) -> u16 {
+        (round as u16).wrapping_sub(self.since)
     }
 
     /// Bytes of the open chunk.
     pub(crate) fn chunk_bytes(&self) -> usize {
-        HEADER + usize::from(self.complete) + usize::from(self.encoder.len() > HEADER)
+        HEADER + usize::from(self.complete) + usize::from(self.bits > 0)
     }
 
     /// Appends a sample, which is later than the last one; opens a chunk if there is none.
     #[inline]
     pub(crate) fn append(&mut self, slab: &mut Slab, segment: u32, timestamp: i64, value: u64) {
-        if !self.open {
-            self.encoder = Encoder::new();
-            self.open = true;
-            self.complete = 0;
-            self.min_time = timestamp;
-            self.since = segment;
+        if !self.is_open() {
+            self.open_chunk(segment, timestamp);
         }
+        let mut encoder = Encoder {
+            timestamp: self.time,
+            value: self.value,
+            delta: u64::from(self.delta),
+            bit: (8 * HEADER) as u32 + u32::from(self.bits),
+            count: u16::from(self.count),
+            leading: self.leading,
+            trailing: self.trailing,
+        };
         // The encoder moves 16 bytes at once where they fit.
         let mut window = [0; HEADER + SAMPLE_BYTES_MAX + 26];
         window[HEADER] = self.partial;
-        self.encoder
+        encoder
             .append(&mut window, timestamp, f64::from_bits(value))
             .expect("the window holds any sample, and chunks are closed long before they are full");
-        let complete = self.encoder.detach();
+        let complete = encoder.detach();
         slab.extend(
             &mut self.chain,
             usize::from(self.complete),
             &window[HEADER..HEADER + complete],
         );
+        self.span += (timestamp - self.time) as u32;
         self.complete += complete as u16;
         self.partial = window[HEADER + complete];
+        self.bits = (encoder.bit % 8) as u8;
+        self.delta = encoder.delta as u32;
+        self.count = encoder.count as u8;
+        (self.leading, self.trailing) = (encoder.leading, encoder.trailing);
+        (self.time, self.value) = (timestamp, value);
+    }
+
+    fn open_chunk(&mut self, segment: u32, timestamp: i64) {
+        *self = Row {
+            time: timestamp,
+            since: segment as u16,
+            delta: 0,
+            span: 0,
+            complete: 0,
+            count: 0,
+            leading: NO_WINDOW,
+            trailing: 0,
+            partial: 0,
+            bits: 0,
+            flags: self.flags | Row::OPEN | Row::SAMPLED,
+            ..*self
+        };
     }
 
     /// Appends the bytes of the open chunk to `out`.
     pub(crate) fn copy_chunk(&self, slab: &Slab, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.encoder.count().to_be_bytes());
+        out.extend_from_slice(&u16::from(self.count).to_be_bytes());
         slab.copy(self.chain, usize::from(self.complete), out);
-        if self.encoder.len() > HEADER {
+        if self.bits > 0 {
             out.push(self.partial);
         }
     }
@@ -174,9 +268,7 @@ impl Row {
     /// Ends the open chunk, which was written to `closed`.
     pub(crate) fn close_chunk(&mut self, slab: &mut Slab, closed: ChunkRef) {
         slab.release(&mut self.chain);
-        self.open = false;
-        self.complete = 0;
-        self.partial = 0;
+        self.flags &= !Row::OPEN;
         self.closed = closed;
     }
 }
@@ -184,7 +276,8 @@ impl Row {
 /// The rows of a shard.
 #[derive(Default)]
 pub(crate) struct Rows {
-    pages: Vec<Box<[Row]>>,
+    /// Each with room for [`PAGE`] from the start, so that nothing moves when it grows.
+    pages: Vec<Vec<Row>>,
     length: u32,
     alive: u32,
     free: BinaryHeap<Reverse<u32>>,
@@ -203,25 +296,25 @@ impl Rows {
 
     /// Bytes held.
     pub(crate) fn memory(&self) -> usize {
-        self.pages.len() * PAGE * size_of::<Row>() + self.free.capacity() * 4
+        self.length as usize * size_of::<Row>() + self.free.capacity() * 4
     }
 
     /// A row by its number.
     #[inline]
     pub(crate) fn get(&self, row: u32) -> Option<&Row> {
-        self.pages.get(row as usize / PAGE).map(|page| &page[row as usize % PAGE])
+        self.pages.get(row as usize / PAGE)?.get(row as usize % PAGE)
     }
 
     /// A row by its number.
     #[inline]
     pub(crate) fn get_mut(&mut self, row: u32) -> Option<&mut Row> {
-        self.pages.get_mut(row as usize / PAGE).map(|page| &mut page[row as usize % PAGE])
+        self.pages.get_mut(row as usize / PAGE)?.get_mut(row as usize % PAGE)
     }
 
     /// The row of a series, if it is still there.
     #[inline]
     pub(crate) fn series(&self, id: SeriesId) -> Option<&Row> {
-        self.get(id.slot().row()).filter(|row| row.alive && row.generation == id.generation())
+        self.get(id.slot().row()).filter(|row| row.is_alive() && row.generation == id.generation())
     }
 
     /// Takes the lowest vacant row; `None` when the shard is full.
@@ -236,7 +329,7 @@ impl Rows {
         };
         let row = self.get_mut(number).expect("free rows and the next one have pages");
         let generation = generation.max(row.generation + 1);
-        *row = Row { generation, since: round, alive: true, ..Row::VACANT };
+        *row = Row { generation, since: round as u16, flags: Row::ALIVE, ..Row::VACANT };
         self.alive += 1;
         Some((number, generation))
     }
@@ -249,25 +342,32 @@ impl Rows {
         }
         self.reach(number);
         let row = self.get_mut(number).expect("the page was made");
-        if row.alive && row.generation >= generation {
+        let before = row.is_alive();
+        if before && row.generation >= generation {
             return false;
         }
-        let before = row.alive;
-        *row = Row { generation, alive: true, ..Row::VACANT };
+        *row = Row { generation, flags: Row::ALIVE, ..Row::VACANT };
         self.alive += u32::from(!before);
         true
     }
 
     fn reach(&mut self, number: u32) {
-        while self.pages.len() * PAGE <= number as usize {
-            self.pages.push(vec![Row::VACANT; PAGE].into_boxed_slice());
+        while self.length <= number {
+            let page = self.length as usize / PAGE;
+            if page == self.pages.len() {
+                self.pages.push(Vec::with_capacity(PAGE));
+            }
+            let more = (number - self.length) as usize + 1;
+            let page = &mut self.pages[page];
+            let length = PAGE.min(page.len() + more);
+            self.length += (length - page.len()) as u32;
+            page.resize(length, Row::VACANT);
         }
-        self.length = self.length.max(number + 1);
     }
 
     /// Finds the vacant rows, once all that the journal holds was restored.
     pub(crate) fn find_free(&mut self) {
-        let vacant = (0..self.length).filter(|&row| !self.get(row).is_some_and(|row| row.alive));
+        let vacant = (0..self.length).filter(|&row| !self.get(row).is_some_and(Row::is_alive));
         self.free = vacant.map(Reverse).collect();
     }
 

@@ -101,7 +101,7 @@ pub(crate) struct Shard {
     /// Rounds of removal so far.
     pub(crate) round: u32,
     chunk_file: Option<Box<dyn File>>,
-    part: u32,
+    part: u16,
     batch: batch::Encoder,
     record: Vec<u8>,
     accepted: Vec<u32>,
@@ -200,9 +200,9 @@ impl Shard {
                 row.base_segment = segment;
                 row.base = bits;
             }
-            self.open_chunks += u64::from(!row.open);
+            self.open_chunks += u64::from(!row.is_open());
             row.append(&mut self.slab, segment, time, bits);
-            if row.encoder.count() >= CHUNK_SAMPLES {
+            if row.count() >= CHUNK_SAMPLES {
                 self.closing.push((number, ChunkRef::NONE));
             }
             tally.min_time = tally.min_time.min(time);
@@ -236,7 +236,8 @@ impl Shard {
             let (time, bits) = (columns.timestamps[index], columns.values[index].to_bits());
             let number = id.slot().row();
             let row = self.rows.get_mut(number);
-            let Some(row) = row.filter(|row| row.alive && row.generation == id.generation()) else {
+            let Some(row) = row.filter(|row| row.is_alive() && row.generation == id.generation())
+            else {
                 committed.rejected.push((index, Rejected::UnknownSeries));
                 continue;
             };
@@ -261,7 +262,7 @@ impl Shard {
                 continue;
             }
             row.mark = self.part;
-            if row.open && crosses(row, time, self.limits.block_range) {
+            if row.is_open() && crosses(row, time, self.limits.block_range) {
                 self.closing.push((number, ChunkRef::NONE));
             }
             let base = (row.base_segment == segment).then_some(row.base);
@@ -281,18 +282,18 @@ impl Shard {
         bits: u64,
     ) -> Result<(), Error> {
         let Some(row) = self.rows.get_mut(number) else { return Ok(()) };
-        if row.open && crosses(row, time, self.limits.block_range) {
+        if row.is_open() && crosses(row, time, self.limits.block_range) {
             self.close_replayed(number)?;
         }
         let Some(row) = self.rows.get_mut(number) else { return Ok(()) };
-        self.open_chunks += u64::from(!row.open);
+        self.open_chunks += u64::from(!row.is_open());
         row.append(&mut self.slab, segment, time, bits);
-        if row.encoder.count() >= CHUNK_SAMPLES { self.close_replayed(number) } else { Ok(()) }
+        if row.count() >= CHUNK_SAMPLES { self.close_replayed(number) } else { Ok(()) }
     }
 
     /// Closes the open chunk of a row, if there is one, as [`Shard::replay`] does.
     pub(crate) fn close_replayed(&mut self, number: u32) -> Result<(), Error> {
-        if !self.rows.get(number).is_some_and(|row| row.open) {
+        if !self.rows.get(number).is_some_and(Row::is_open) {
             return Ok(());
         }
         let at = self.encode_chunk(number)?;
@@ -318,8 +319,8 @@ impl Shard {
             generation: row.generation,
             encoding: Encoding::XOR,
             previous: row.closed,
-            min_time: row.min_time,
-            max_time: row.encoder.timestamp(),
+            min_time: row.min_time(),
+            max_time: row.last().map_or(row.min_time(), |(last, _)| last),
         };
         let slab = &self.slab;
         chunk_file::encode(&mut self.closing_bytes, &header, |out| row.copy_chunk(slab, out));
@@ -358,7 +359,7 @@ impl Shard {
         self.closing.sort_unstable_by_key(|&(row, _)| row);
         self.closing.dedup_by_key(|&mut (row, _)| row);
         let rows = &self.rows;
-        self.closing.retain(|&(row, _)| rows.get(row).is_some_and(|row| row.open));
+        self.closing.retain(|&(row, _)| rows.get(row).is_some_and(Row::is_open));
         if self.closing.is_empty() {
             return Ok(());
         }
@@ -410,13 +411,14 @@ impl Shard {
         rows: std::ops::Range<u32>,
         which: impl Fn(&Row) -> bool,
     ) -> Vec<u32> {
-        rows.filter(|&row| self.rows.get(row).is_some_and(|row| row.open && which(row))).collect()
+        rows.filter(|&row| self.rows.get(row).is_some_and(|row| row.is_open() && which(row)))
+            .collect()
     }
 }
 
 fn crosses(row: &Row, time: i64, block_range: i64) -> bool {
     // One division for two: a chunk is not open for longer than a block.
-    time.saturating_sub(range_start(row.min_time, block_range)) >= block_range
+    time.saturating_sub(range_start(row.min_time(), block_range)) >= block_range
 }
 
 /// The path of a file of closed chunks.

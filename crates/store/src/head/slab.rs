@@ -1,13 +1,16 @@
-//! Memory for the open chunks: blocks of a cache line, chained.
+//! Memory for the open chunks: blocks of a cache line, in rings.
 //!
 //! A chunk that grows takes one block after the other, so that all of them together hold what was
 //! written and half a block more. (The choice before, buffers in classes of doubling size, holds up
-//! to twice that, because the series of a scrape grow in step and leave each class together.)
-//! Blocks of a closed chunk are used again; memory goes back only with the slab.
+//! to twice that, because the series of a scrape grow in step and leave each class together. Blocks
+//! of 32 bytes would waste less of the last one, and what they save would go to their links.)
+//! The last block leads back to the first one: a row keeps one number, and a whole ring is given back
+//! at once. Blocks of a closed chunk are used again; memory goes back only with the slab.
 
 /// Bytes of a chunk in one block.
 pub(crate) const BLOCK: usize = 60;
-const PAGE: usize = 1024;
+/// Blocks in a page: 2 MiB, of which the system gives what is touched.
+const PAGE: usize = 1 << 15;
 
 /// No block.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -21,34 +24,35 @@ struct Block {
 
 const _: () = assert!(size_of::<Block>() == 64, "a block is a cache line");
 
-/// A chain of blocks. What it holds is known to its owner.
+/// A ring of blocks, by its last one. What it holds is known to its owner.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Chain {
-    first: u32,
-    last: u32,
-}
+pub(crate) struct Chain(u32);
 
 impl Chain {
     /// A chain without blocks.
-    pub(crate) const EMPTY: Chain = Chain { first: NONE, last: NONE };
+    pub(crate) const EMPTY: Chain = Chain(NONE);
 }
 
 /// The blocks of a shard.
 pub(crate) struct Slab {
-    pages: Vec<Box<[Block]>>,
+    /// Each with room for [`PAGE`] from the start, so that nothing moves when it grows.
+    pages: Vec<Vec<Block>>,
     free: u32,
-    used: usize,
 }
 
 impl Slab {
     /// Without blocks.
     pub(crate) fn new() -> Self {
-        Slab { pages: Vec::new(), free: NONE, used: 0 }
+        Slab { pages: Vec::new(), free: NONE }
+    }
+
+    fn len(&self) -> usize {
+        self.pages.last().map_or(0, |last| (self.pages.len() - 1) * PAGE + last.len())
     }
 
     /// Bytes held.
     pub(crate) fn memory(&self) -> usize {
-        self.pages.len() * PAGE * size_of::<Block>()
+        self.len() * size_of::<Block>()
     }
 
     #[inline]
@@ -62,22 +66,30 @@ impl Slab {
     }
 
     fn take(&mut self) -> u32 {
-        if self.free == NONE {
-            let first = (self.pages.len() * PAGE) as u32;
-            let page: Box<[Block]> = (1..=PAGE as u32)
-                .map(|i| Block {
-                    next: if i == PAGE as u32 { NONE } else { first + i },
-                    bytes: [0; BLOCK],
-                })
-                .collect();
-            self.pages.push(page);
-            self.free = first;
-        }
         let taken = self.free;
-        self.free = self.block(taken).next;
-        self.block_mut(taken).next = NONE;
-        self.used += 1;
-        taken
+        if taken != NONE {
+            self.free = self.block(taken).next;
+            return taken;
+        }
+        if self.pages.last().is_none_or(|last| last.len() == PAGE) {
+            self.pages.push(Vec::with_capacity(PAGE));
+        }
+        let number = self.len() as u32;
+        if let Some(page) = self.pages.last_mut() {
+            page.push(Block { next: NONE, bytes: [0; BLOCK] });
+        }
+        number
+    }
+
+    /// Puts another block at the end of the ring.
+    fn grow(&mut self, chain: &mut Chain) {
+        let block = self.take();
+        let first = match chain.0 {
+            NONE => block,
+            last => std::mem::replace(&mut self.block_mut(last).next, block),
+        };
+        self.block_mut(block).next = first;
+        chain.0 = block;
     }
 
     /// Writes `bytes` behind the first `length` ones of the chain. Allocates a page when there is no
@@ -87,16 +99,10 @@ impl Slab {
         let mut at = length % BLOCK;
         while !bytes.is_empty() {
             if at == 0 {
-                let block = self.take();
-                if chain.last == NONE {
-                    chain.first = block;
-                } else {
-                    self.block_mut(chain.last).next = block;
-                }
-                chain.last = block;
+                self.grow(chain);
             }
             let (now, later) = bytes.split_at(bytes.len().min(BLOCK - at));
-            self.block_mut(chain.last).bytes[at..at + now.len()].copy_from_slice(now);
+            self.block_mut(chain.0).bytes[at..at + now.len()].copy_from_slice(now);
             bytes = later;
             at = (at + now.len()) % BLOCK;
         }
@@ -104,7 +110,10 @@ impl Slab {
 
     /// Appends the first `length` bytes of the chain to `out`.
     pub(crate) fn copy(&self, chain: Chain, mut length: usize, out: &mut Vec<u8>) {
-        let mut number = chain.first;
+        if length == 0 {
+            return;
+        }
+        let mut number = self.block(chain.0).next;
         while length > 0 {
             let block = self.block(number);
             let now = length.min(BLOCK);
@@ -116,15 +125,11 @@ impl Slab {
 
     /// Takes the chain's blocks back.
     pub(crate) fn release(&mut self, chain: &mut Chain) {
-        let mut number = chain.first;
-        while number != NONE {
-            let next = self.block(number).next;
-            self.block_mut(number).next = self.free;
-            self.free = number;
-            self.used -= 1;
-            number = next;
+        if chain.0 != NONE {
+            let free = self.free;
+            self.free = std::mem::replace(&mut self.block_mut(chain.0).next, free);
+            *chain = Chain::EMPTY;
         }
-        *chain = Chain::EMPTY;
     }
 }
 
@@ -151,9 +156,13 @@ mod tests {
                 assert_eq!(out, *model);
                 slab.release(chain);
             }
-            assert_eq!(slab.used, 0);
+            let (mut free, mut number) = (0, slab.free);
+            while number != NONE {
+                free += 1;
+                number = slab.block(number).next;
+            }
+            assert_eq!(free, slab.len(), "all came back");
         }
-        let pages = slab.pages.len();
-        assert!(pages * PAGE * BLOCK < 2 * 3000 * 65, "blocks were used again: {pages} pages");
+        assert!(slab.len() * BLOCK < 2 * 3000 * 65, "blocks were used again: {}", slab.len());
     }
 }
