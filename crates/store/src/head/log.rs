@@ -3,7 +3,7 @@
 //! Definitions of series are written before the first record that has samples of them, and a sync makes
 //! them durable first, so that a synced sample always has its labels.
 
-use std::io::ErrorKind::NotFound;
+use std::io::{self, ErrorKind::NotFound};
 
 use super::shard::Limits;
 use crate::disk::File;
@@ -150,7 +150,7 @@ impl Log {
         let segment = self.segment.as_mut().expect("the caller asked for its number");
         segment.dirty = true;
         let bytes = segment.file.size();
-        if let Err(error) = segment.file.append(record) {
+        if let Err(error) = write(&self.limits, &mut *segment.file, record) {
             let path = segment.path.clone();
             // Who knows what stands behind them now: nobody reads it.
             self.end_segment_at(bytes);
@@ -194,7 +194,7 @@ impl Log {
         record::finish(&mut self.record, begin);
         let log = self.definitions.as_mut().expect("it was just opened");
         log.dirty = true;
-        if let Err(error) = log.file.append(&self.record) {
+        if let Err(error) = write(&self.limits, &mut *log.file, &self.record) {
             let path = log.path.clone();
             // Who knows what stands at its end now.
             self.end_definitions();
@@ -267,6 +267,13 @@ impl Log {
             segment.synced = false;
         }
     }
+}
+
+/// Writes where the program can count it.
+fn write(limits: &Limits, file: &mut dyn File, bytes: &[u8]) -> io::Result<()> {
+    let mut written = Ok(());
+    (limits.around_journal)(&mut || written = file.append(bytes));
+    written
 }
 
 /// The path of a segment.

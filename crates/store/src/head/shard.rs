@@ -42,6 +42,7 @@ pub(crate) struct Limits {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) block_range: i64,
     pub(crate) segment_bytes: u64,
+    pub(crate) around_journal: fn(&mut dyn FnMut()),
 }
 
 /// Samples of one commit, as columns of the same length.
