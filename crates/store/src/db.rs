@@ -5,6 +5,7 @@ mod cut;
 mod maintain;
 mod querier;
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -57,9 +58,10 @@ impl Default for Options {
     }
 }
 
-/// A series of the head. Never given to another series, not even after this one is gone.
+/// A series of the head. Never given to another series, not even after this one is gone. Eight bytes, also
+/// as an `Option`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SeriesId(pub(crate) u64);
+pub struct SeriesId(pub(crate) NonZeroU64);
 
 /// Why a sample was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -130,6 +130,11 @@ pub(crate) fn put_label(out: &mut Vec<u8>, name: &str, value: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::head::row::Slot;
+
+    fn series(number: u64) -> SeriesId {
+        SeriesId::new(Slot::new(0, number as u32), 1)
+    }
 
     #[test]
     fn keeps_the_latest_in_order_without_repetitions() {
@@ -138,23 +143,20 @@ mod tests {
         let mut random = testkit::random::Random::new(3);
         for time in 0..500 {
             let (id, value) = (random.below(5), random.below(3) as f64);
-            assert!(ring.push(SeriesId(id), b"\x01a\x01b", value, time));
-            assert!(!ring.push(SeriesId(id), b"\x01a\x01b", value, time), "repeated");
-            assert!(!ring.push(SeriesId(id), b"", value, time - 1), "older");
+            assert!(ring.push(series(id), b"\x01a\x01b", value, time));
+            assert!(!ring.push(series(id), b"\x01a\x01b", value, time), "repeated");
+            assert!(!ring.push(series(id), b"", value, time - 1), "older");
             model.push((id, time, value));
             let kept = &model[model.len().saturating_sub(8)..];
             for id in 0..5 {
                 let expected: Vec<_> =
                     kept.iter().rev().filter(|e| e.0 == id).map(|e| (e.1, e.2)).collect();
                 let found: Vec<_> =
-                    ring.of(SeriesId(id)).map(|slot| (slot.timestamp, slot.value)).collect();
+                    ring.of(series(id)).map(|slot| (slot.timestamp, slot.value)).collect();
                 assert_eq!(found, expected, "series {id} at {time}");
             }
             assert_eq!(ring.len(), kept.len());
         }
-        assert_eq!(
-            ring.of(SeriesId(model[499].0)).next().unwrap().labels().next(),
-            Some(("a", "b"))
-        );
+        assert_eq!(ring.of(series(model[499].0)).next().unwrap().labels().next(), Some(("a", "b")));
     }
 }

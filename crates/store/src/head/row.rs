@@ -11,6 +11,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::num::NonZeroU64;
 
 use super::slab::{Chain, Slab};
 use crate::chunk::xor::{Encoder, HEADER, NO_WINDOW, SAMPLE_BYTES_MAX};
@@ -48,17 +49,18 @@ impl Slot {
 
 impl SeriesId {
     pub(crate) fn new(slot: Slot, generation: u32) -> Self {
-        SeriesId(u64::from(generation) << 32 | u64::from(slot.0))
+        let id = u64::from(generation) << 32 | u64::from(slot.0);
+        SeriesId(NonZeroU64::new(id).expect("generations begin at 1"))
     }
 
     #[inline]
     pub(crate) fn slot(self) -> Slot {
-        Slot(self.0 as u32)
+        Slot(self.0.get() as u32)
     }
 
     #[inline]
     pub(crate) fn generation(self) -> u32 {
-        (self.0 >> 32) as u32
+        (self.0.get() >> 32) as u32
     }
 }
 
