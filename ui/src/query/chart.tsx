@@ -28,6 +28,8 @@ interface Props {
   readonly utc: boolean;
   readonly dark: boolean;
   readonly label: string;
+  /** CSS pixels; must not change. */
+  readonly height?: number;
   /** Key of the series that the legend points at. */
   readonly highlight: string | null;
   readonly onPoint: (key: string | null) => void;
@@ -93,7 +95,7 @@ export function Chart(props: Props) {
     const observer = new ResizeObserver(() => {
       const width = host.current?.clientWidth ?? 0;
       if (plot.current !== null && width > 0 && width !== plot.current.width) {
-        plot.current.setSize({ width, height: HEIGHT });
+        plot.current.setSize({ width, height: plot.current.height });
       }
     });
     observer.observe(host.current!);
@@ -121,7 +123,12 @@ export function Chart(props: Props) {
   }, [lit, pointed?.index, lines, stacked, props.dark, props.highlight]);
 
   return (
-    <div class="chart" role="img" aria-label={props.label} style={{ minHeight: `${HEIGHT}px` }}>
+    <div
+      class="chart"
+      role="img"
+      aria-label={props.label}
+      style={{ minHeight: `${props.height ?? HEIGHT}px` }}
+    >
       <div ref={host} class="chart-host" />
       <Readout pointed={pointed} unit={props.unit} utc={props.utc} stacked={stacked} />
     </div>
@@ -157,7 +164,7 @@ function options(
   };
   const result: uPlot.Options = {
     width: Math.max(host.clientWidth, 50),
-    height: HEIGHT,
+    height: model.current.props.height ?? HEIGHT,
     padding: [10, 22, 0, 0],
     pxAlign: lines.length <= 200,
     legend: { show: false },

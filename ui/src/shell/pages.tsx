@@ -1,7 +1,7 @@
 /**
- * The pages there are. A new one (alerts, rules, costs) is one more line here: it gets its place in
- * the navigation and its address. The query page is a chunk of its own because the editor and the graph
- * are nine tenths of all code; the others come with the frame.
+ * The pages there are. A new one (alerts, rules) is one more line here: it gets its place in
+ * the navigation and its address. The query page and the page of costs are chunks of their own because
+ * the editor and the graphs are nine tenths of all code; the others come with the frame.
  */
 import type { ComponentType } from 'preact';
 import { CardinalityPage } from '../status/cardinality-page.tsx';
@@ -27,6 +27,7 @@ export interface Page {
 }
 
 const QueryPage = lazy(() => import('../query/page.tsx').then((m) => m.QueryPage));
+const CostPage = lazy(() => import('../cost/page.tsx').then((m) => m.CostPage));
 
 export const PAGES: readonly Page[] = [
   { path: 'query', title: 'Query', section: 'Query', Body: QueryPage },
@@ -41,6 +42,12 @@ export const PAGES: readonly Page[] = [
     title: 'Discovery',
     section: 'Discovery',
     Body: DiscoveryPage,
+  },
+  {
+    path: 'cost',
+    title: 'Cost',
+    section: 'Cost',
+    Body: CostPage,
   },
   {
     path: 'status',

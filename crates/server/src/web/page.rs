@@ -25,8 +25,8 @@ struct Embedded {
 include!(concat!(env!("OUT_DIR"), "/page.rs"));
 
 /// The pages: each is `index.html`, which looks at the address by itself.
-const PAGES: [&str; 7] =
-    ["query", "targets", "service-discovery", "status", "tsdb-status", "config", "flags"];
+const PAGES: [&str; 8] =
+    ["query", "targets", "service-discovery", "cost", "status", "tsdb-status", "config", "flags"];
 
 /// What the page may load: nothing from elsewhere. Its graphs and editor set styles by script.
 const POLICY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'";

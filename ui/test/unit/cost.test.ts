@@ -1,0 +1,174 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Cost } from '../../src/cost/answers.ts';
+import { perSample, remember, useBetween, type Moment } from '../../src/cost/rates.ts';
+import { amount, bytesPer, share, span } from '../../src/cost/show.ts';
+import { sortRows } from '../../src/cost/sort.ts';
+import { byStageOrder, stageColor } from '../../src/cost/stage-names.ts';
+import { overviewLink, profileLink, readOverview, readProfile } from '../../src/cost/state.ts';
+
+const SINCE = '2026-11-21T10:00:00Z';
+
+function cost(factor: number, since = SINCE): Cost {
+  return {
+    since,
+    samples: { ingested: 1000 * factor, per_second: 0 },
+    process: {
+      cpu_seconds: 2 * factor,
+      rss_bytes: 7,
+      heap_allocated_bytes: 500 * factor,
+      heap_allocations: 10 * factor,
+      open_fds: 3,
+    },
+    stages: [
+      {
+        stage: 'parse',
+        cpu_seconds: factor,
+        allocations: 4 * factor,
+        allocated_bytes: 100 * factor,
+      },
+      { stage: 'none', cpu_seconds: 0.5 * factor, allocations: 0, allocated_bytes: 0 },
+    ],
+    parts: [],
+    pools: [
+      {
+        pool: 'node',
+        targets: 2,
+        samples: 900 * factor,
+        cpu_seconds: factor,
+        fetch_seconds: 3 * factor,
+        allocated_bytes: 9 * factor,
+        held_bytes: 77,
+        body_bytes: 4000 * factor,
+        transferred_bytes: 400 * factor,
+      },
+    ],
+    targets: [],
+  };
+}
+
+const moment = (at: number, factor: number, since?: string): Moment => ({
+  at,
+  cost: cost(factor, since),
+});
+
+test('what was used between two answers', () => {
+  const use = useBetween(moment(5_000, 2), moment(15_000, 5), 0);
+  assert.equal(use.sinceStart, false);
+  assert.equal(use.seconds, 10);
+  assert.equal(use.samples, 3000);
+  assert.equal(use.cpuSeconds, 6);
+  assert.equal(use.allocatedBytes, 1500);
+  assert.equal(use.allocations, 30);
+  assert.equal(use.stagedSeconds, 4.5);
+  assert.deepEqual(use.stages[0], {
+    stage: 'parse',
+    cpuSeconds: 3,
+    allocations: 12,
+    allocatedBytes: 300,
+  });
+  const [pool] = use.pools;
+  assert.deepEqual([pool?.samples, pool?.cpuSeconds, pool?.bodyBytes], [2700, 3, 12_000]);
+  assert.equal(perSample(use.cpuSeconds * 1e9, use.samples), 2e6);
+  assert.equal(perSample(1, 0), null);
+});
+
+test('without an earlier answer, or after a restart, all is since the start', () => {
+  const now = Date.parse(SINCE) + 60_000;
+  const restarted = moment(5_000, 9, '2026-11-21T09:00:00Z');
+  const backwards = moment(5_000, 9);
+  for (const from of [null, restarted, backwards]) {
+    const use = useBetween(from, moment(15_000, 5), now);
+    assert.deepEqual([use.sinceStart, use.seconds, use.samples], [true, 60, 5000]);
+    assert.equal(use.pools[0]?.samples, 4500);
+  }
+  // A clock that is behind the server's must not divide by nothing.
+  assert.ok(useBetween(null, moment(1, 1), 0).seconds > 0);
+  const told = { at: 1, cost: { ...cost(1), uptime_seconds: 12 } };
+  assert.equal(useBetween(null, told, 0).seconds, 12);
+});
+
+test('a stage or pool that the earlier answer lacks counts from nothing', () => {
+  const before: Moment = { at: 0, cost: { ...cost(2), stages: [], pools: [] } };
+  const use = useBetween(before, moment(1000, 5), 0);
+  assert.equal(use.sinceStart, false);
+  assert.equal(use.stages[0]?.cpuSeconds, 5);
+  assert.equal(use.pools[0]?.samples, 4500);
+});
+
+test('answers of the last minutes are kept, and one that is as old', () => {
+  let kept: readonly Moment[] = [];
+  for (let at = 0; at <= 100; at += 10) kept = remember(kept, moment(at, at), 45);
+  assert.deepEqual(
+    kept.map(({ at }) => at),
+    [50, 60, 70, 80, 90, 100],
+  );
+  kept = remember(kept, moment(110, 1, '2026-11-21T11:00:00Z'), 45);
+  assert.deepEqual(
+    kept.map(({ at }) => at),
+    [110],
+  );
+});
+
+test('addresses of the page lead back to what they were made of', () => {
+  assert.equal(overviewLink(readOverview('')), 'cost');
+  assert.equal(readProfile('over=start'), null);
+  assert.equal(readProfile('type=nothing'), null);
+  const overview = { over: 'start', range: 7_200_000, end: Date.UTC(2026, 10, 21, 12) } as const;
+  assert.deepEqual(readOverview(overviewLink(overview).split('?')[1]!), overview);
+  const profile = {
+    type: 'allocated',
+    stage: 'a&b=c',
+    seconds: 10,
+    search: '<b>"x" & y',
+    zoom: 'k3f',
+  } as const;
+  assert.deepEqual(readProfile(profileLink(profile).split('?')[1]!), profile);
+  assert.equal(profileLink({ type: 'cpu' }), 'cost?type=cpu');
+  assert.equal(readProfile('type=cpu&seconds=86400')?.seconds, 0);
+  assert.equal(readProfile('type=inuse&seconds=10')?.seconds, 0);
+});
+
+test('figures as they are written', () => {
+  const cases: readonly (readonly [string, string])[] = [
+    [amount(0), '0'],
+    [amount(0.0324), '0.0324'],
+    [amount(0.00001), '< 0.001'],
+    [amount(1234), '1\u202f230'],
+    [amount(2_345_678), '2.35M'],
+    [amount(null), '–'],
+    [amount(Number.NaN), '–'],
+    [bytesPer(0.25), '0.25 B'],
+    [bytesPer(0.00001), '< 0.001 B'],
+    [bytesPer(0), '0 B'],
+    [share(1, 3), '33.3 %'],
+    [share(1, 1e6), '< 0.1 %'],
+    [share(0, 0), '–'],
+    [span(0.4), '0.4 s'],
+    [span(45), '45 s'],
+    [span(275), '4 min 35 s'],
+    [span(11_520), '3 h 12 min'],
+    [span(3600), '1 h'],
+    [span(190_000), '2 d 4 h'],
+  ];
+  for (const [got, want] of cases) assert.equal(got, want);
+});
+
+test('rows sort by figures and names, those without a figure last', () => {
+  const rows = [{ v: 2 }, { v: null }, { v: 30 }, { v: 2 }, { v: Number.NaN }];
+  const order = (descending: boolean) => sortRows(rows, ({ v }) => v, descending).map(({ v }) => v);
+  assert.deepEqual(order(true), [30, 2, 2, null, Number.NaN]);
+  assert.deepEqual(order(false), [2, 2, 30, null, Number.NaN]);
+  assert.deepEqual(
+    sortRows(['x10', 'x9'], (row) => row, false),
+    ['x9', 'x10'],
+  );
+});
+
+test('stages stand in the order of the work, the unknown behind, what is outside last', () => {
+  const stages = ['none', 'upkeep', 'new', 'parse', 'fetch'];
+  assert.deepEqual(stages.sort(byStageOrder), ['fetch', 'parse', 'upkeep', 'new', 'none']);
+  const known = ['fetch', 'inflate', 'parse', 'relabel', 'append', 'journal', 'query', 'rules'];
+  const colors = [...known, 'answer', 'upkeep', 'none'].map(stageColor);
+  assert.equal(new Set(colors).size, colors.length);
+});
