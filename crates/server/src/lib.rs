@@ -6,6 +6,7 @@ pub mod cli;
 pub mod config;
 pub mod discovery;
 pub mod duration;
+pub mod fleet;
 pub mod http_client;
 mod log;
 pub mod machine;

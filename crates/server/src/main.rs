@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use server::cli::{self, Command};
-use server::profiles;
+use server::{fleet, profiles};
 
 /// jemalloc, counted by stage and sampled for the heap's profile.
 #[global_allocator]
@@ -28,6 +28,13 @@ fn main() -> ExitCode {
                 }
             }
         }
+        Ok(Command::Fleet(options)) => match fleet::run(*options, &mut std::io::stdout()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(reason) => {
+                eprintln!("unladen fleet: {reason}");
+                ExitCode::FAILURE
+            }
+        },
         Ok(Command::Print(text)) => {
             print!("{text}");
             ExitCode::SUCCESS

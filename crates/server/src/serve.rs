@@ -113,7 +113,7 @@ fn start(options: ServeOptions) -> Result<(), Failed> {
 
 /// Takes as many file descriptors as the system allows: connections, targets and blocks need them, and
 /// the soft limit is often 1,024 for the sake of programs that use `select`.
-fn raise_open_files() {
+pub(crate) fn raise_open_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     if limit.current == limit.maximum {

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use flags::{Effect, FEATURES, FLAGS, Flag, Takes};
 pub use options::{LogFormat, ServeOptions};
 
+use crate::fleet;
 use crate::profiles::{self, Wanted};
 
 /// What was asked for.
@@ -25,6 +26,8 @@ pub enum Command {
     CheckConfig(Vec<PathBuf>),
     /// Look at profiles.
     Profile(Box<profiles::Request>),
+    /// Pretend to be a fleet of targets.
+    Fleet(Box<fleet::Options>),
     /// Print a text and end well.
     Print(String),
 }
@@ -70,10 +73,17 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Command, Mis
                 Wanted::Help(text) => Command::Print(text),
             })
         }
+        Some("fleet") => {
+            arguments.next();
+            Ok(match fleet::parse(arguments)? {
+                fleet::Wanted::Run(options) => Command::Fleet(options),
+                fleet::Wanted::Help(text) => Command::Print(text),
+            })
+        }
         Some("help") => Ok(Command::Print(help())),
         Some("version") => Ok(Command::Print(version())),
         Some(word) if !word.starts_with('-') => Err(Mistake::new(format!(
-            "unknown command {word:?}: there are serve, check config, profile, help and version"
+            "unknown command {word:?}: there are serve, check config, profile, fleet, help and version"
         ))),
         _ => serve(arguments),
     }
@@ -205,13 +215,15 @@ fn help() -> String {
     let mut text = String::from(
         "usage: unladen [serve] [<flags>]\n       \
          unladen check config FILE...\n       \
-         unladen profile top|flame|diff [<flags>] FILE|URL\n\n\
+         unladen profile top|flame|diff [<flags>] FILE|URL\n       \
+         unladen fleet [<flags>]\n\n\
          Metrics and profiles that add no load to what they observe: a server that takes the place\n\
          of Prometheus, with its flags, its configuration and its API.\n\n\
          Commands:\n  \
          serve              Scrape, keep, query (what happens without a command)\n  \
          check config FILE  Say what is wrong with a configuration, and where\n  \
          profile            Look at profiles: tables, flame graphs, differences (see profile --help)\n  \
+         fleet              Pretend to be a fleet of targets, to load a server (see fleet --help)\n  \
          version            Say which version this is\n\nFlags:\n",
     );
     for flag in FLAGS.iter().filter(|flag| !flag.help.is_empty()) {
