@@ -62,19 +62,32 @@ export function shoot(page, name) {
 
 /** How many pixels of a panel's graph have a series' colour: clearly coloured, not grey. */
 export function coloredPixels(page, panel = 0) {
-  return page
-    .locator('.panel')
-    .nth(panel)
-    .locator('.u-wrap > canvas')
-    .evaluate((canvas) => {
-      const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-      let count = 0;
-      for (let at = 0; at < data.length; at += 4) {
-        const [r, g, b, a] = data.subarray(at, at + 4);
-        if (a > 40 && Math.max(r, g, b) - Math.min(r, g, b) > 60) count += 1;
-      }
-      return count;
-    });
+  return countColored(page.locator('.panel').nth(panel).locator('.u-wrap > canvas'), 60);
+}
+
+/** Pixels of a canvas whose channels are further apart than `apart`. */
+function countColored(canvas, apart) {
+  return canvas.evaluate((element, least) => {
+    const { data } = element.getContext('2d').getImageData(0, 0, element.width, element.height);
+    let count = 0;
+    for (let at = 0; at < data.length; at += 4) {
+      const [r, g, b, a] = data.subarray(at, at + 4);
+      if (a > 40 && Math.max(r, g, b) - Math.min(r, g, b) > least) count += 1;
+    }
+    return count;
+  }, apart);
+}
+
+/** Waits until the flame graph shows calls, whose colours are paler than those of series. */
+export async function flameDrawn(page) {
+  const canvas = page.locator('.flame canvas');
+  await canvas.waitFor();
+  for (let tries = 0; tries < 600; tries += 1) {
+    const count = await countColored(canvas, 20);
+    if (count > 2000) return count;
+    await page.waitForTimeout(50);
+  }
+  throw new Error('the flame graph stays empty');
 }
 
 /** Waits until a panel's graph shows series. */

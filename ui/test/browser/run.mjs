@@ -8,9 +8,10 @@ import { cases as pages } from './cases/pages.mjs';
 import { cases as hostile } from './cases/hostile.mjs';
 import { cases as failures } from './cases/failures.mjs';
 import { cases as speed } from './cases/speed.mjs';
+import { cases as cost } from './cases/cost.mjs';
 
 const wanted = process.argv[2] ?? '';
-const cases = [...query, ...pages, ...hostile, ...failures, ...speed].filter(({ name }) =>
+const cases = [...query, ...pages, ...hostile, ...failures, ...speed, ...cost].filter(({ name }) =>
   name.includes(wanted),
 );
 if (cases.length === 0) throw new Error(`no case has "${wanted}" in its name`);
