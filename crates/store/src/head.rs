@@ -3,12 +3,15 @@
 //! Series are spread over shards, in which all that an append needs lies together; one index over all
 //! of them says which series there are. Whoever needs both locks takes the index first.
 
+mod arena;
 pub(crate) mod chunk_file;
 pub(crate) mod exemplars;
 pub(crate) mod index;
 pub(crate) mod log;
+mod postings;
 pub(crate) mod replay;
 pub(crate) mod row;
+mod sets;
 pub(crate) mod shard;
 mod slab;
 mod symbols;
@@ -75,12 +78,12 @@ impl Head {
 
     /// The series with these labels, created in `shard` where it doesn't exist.
     pub(crate) fn series(&self, labels: &Labels, shard: usize) -> Result<SeriesId, Error> {
-        if let Some(id) = self.index.read().find(labels.iter()) {
+        if let Some(id) = self.index.read().find_near(labels.iter(), shard) {
             return Ok(id);
         }
         let (mut index, mut shard) = loop {
             let index = self.index.write();
-            if let Some(id) = index.find(labels.iter()) {
+            if let Some(id) = index.find_near(labels.iter(), shard) {
                 return Ok(id);
             }
             if let Some(shard) = self.shards[shard].try_lock() {

@@ -29,7 +29,7 @@ const PAGE: usize = 1 << 15;
 
 /// Where a series lives: its shard and row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Slot(u32);
+pub(crate) struct Slot(pub(crate) u32);
 
 impl Slot {
     pub(crate) fn new(shard: usize, row: u32) -> Self {

@@ -5,13 +5,15 @@ use std::hash::BuildHasher;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
+use super::arena::{Arena, Cell};
+
 /// A string of the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Symbol(pub(crate) u32);
 
-#[derive(Default)]
 struct Slot {
-    text: Box<str>,
+    text: Cell,
+    length: u32,
     references: u32,
 }
 
@@ -19,27 +21,46 @@ struct Slot {
 #[derive(Default)]
 pub(crate) struct Symbols {
     slots: Vec<Slot>,
+    texts: Arena,
     table: HashTable<u32>,
     free: Vec<u32>,
-    bytes: usize,
     hasher: RandomState,
 }
 
 impl Symbols {
     /// The symbol of a string that is in use.
     pub(crate) fn get(&self, text: &str) -> Option<Symbol> {
-        let hash = self.hasher.hash_one(text);
-        let found = self.table.find(hash, |&number| &*self.slots[number as usize].text == text);
+        self.find(self.hasher.hash_one(text.as_bytes()), text)
+    }
+
+    fn find(&self, hash: u64, text: &str) -> Option<Symbol> {
+        let found = self.table.find(hash, |&number| self.is(Symbol(number), text));
         found.copied().map(Symbol)
+    }
+
+    /// Whether this is the symbol's string.
+    #[inline]
+    pub(crate) fn is(&self, symbol: Symbol, text: &str) -> bool {
+        self.slots[symbol.0 as usize].length as usize == text.len()
+            && self.bytes(symbol) == text.as_bytes()
+    }
+
+    /// The string's bytes, in whose order strings are compared.
+    #[inline]
+    pub(crate) fn bytes(&self, symbol: Symbol) -> &[u8] {
+        let slot = &self.slots[symbol.0 as usize];
+        self.texts.get(slot.text, slot.length as usize)
     }
 
     /// Adds a use of a string.
     pub(crate) fn acquire(&mut self, text: &str) -> Symbol {
-        if let Some(symbol) = self.get(text) {
+        let hash = self.hasher.hash_one(text.as_bytes());
+        if let Some(symbol) = self.find(hash, text) {
             self.slots[symbol.0 as usize].references += 1;
             return symbol;
         }
-        let slot = Slot { text: Box::from(text), references: 1 };
+        let length = u32::try_from(text.len()).expect("a label is shorter than 4 GiB");
+        let slot = Slot { text: self.texts.put(text.as_bytes()), length, references: 1 };
         let number = if let Some(number) = self.free.pop() {
             self.slots[number as usize] = slot;
             number
@@ -47,11 +68,11 @@ impl Symbols {
             self.slots.push(slot);
             u32::try_from(self.slots.len() - 1).expect("four thousand million strings don't fit")
         };
-        self.bytes += text.len();
-        let hash = self.hasher.hash_one(text);
-        let (hasher, slots) = (&self.hasher, &self.slots);
-        self.table
-            .insert_unique(hash, number, |&other| hasher.hash_one(&*slots[other as usize].text));
+        let (hasher, slots, texts) = (&self.hasher, &self.slots, &self.texts);
+        self.table.insert_unique(hash, number, |&other| {
+            let slot = &slots[other as usize];
+            hasher.hash_one(texts.get(slot.text, slot.length as usize))
+        });
         Symbol(number)
     }
 
@@ -62,18 +83,18 @@ impl Symbols {
         if slot.references > 0 {
             return;
         }
-        let text = std::mem::take(&mut slot.text);
-        self.bytes -= text.len();
-        let hash = self.hasher.hash_one(&*text);
+        let (text, length) = (slot.text, slot.length as usize);
+        let hash = self.hasher.hash_one(self.texts.get(text, length));
         if let Ok(entry) = self.table.find_entry(hash, |&number| number == symbol.0) {
             entry.remove();
         }
+        self.texts.release(text, length);
         self.free.push(symbol.0);
     }
 
     /// The string.
     pub(crate) fn text(&self, symbol: Symbol) -> &str {
-        &self.slots[symbol.0 as usize].text
+        std::str::from_utf8(self.bytes(symbol)).expect("it was a string when it was put in")
     }
 
     /// Strings in use.
@@ -83,11 +104,10 @@ impl Symbols {
 
     /// Bytes held.
     pub(crate) fn memory(&self) -> usize {
-        // The allocator's overhead per string is about 16 bytes.
-        self.bytes
-            + self.len() * 16
+        self.texts.memory()
             + self.slots.capacity() * size_of::<Slot>()
-            + self.table.capacity() * 5
+            + self.table.allocation_size()
+            + self.free.capacity() * size_of::<u32>()
     }
 }
 
