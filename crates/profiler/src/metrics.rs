@@ -6,7 +6,7 @@ use std::sync::Arc;
 use unladen::{Collector, FamilyWriter};
 
 use crate::profile::{Tables, TablesStatistics};
-use crate::profiler::Profiler;
+use crate::profiler::{Profiler, WeakProfiler};
 use crate::sample::{Counters, Statistics};
 use crate::scope::scopes_refused;
 
@@ -19,10 +19,13 @@ use crate::scope::scopes_refused;
 /// # Ok::<(), profiler::Error>(())
 /// ```
 /// The share of a processor that sampling takes is `rate(profiler_cost_seconds_total[5m])`, summed; it stays
-/// below `profiler_budget_ratio`. *Steady.*
+/// below `profiler_budget_ratio`. `profiler_stage_cpu_seconds_total` is what [`Profiler::stage_cpu`] gives;
+/// threads get their time up to the moment before it is written, which takes a microsecond for each.
+/// *Steady.*
 pub struct Metrics {
     counters: Arc<Counters>,
     tables: Tables,
+    profiler: WeakProfiler,
 }
 
 impl fmt::Debug for Metrics {
@@ -88,12 +91,14 @@ impl Metrics {
     /// The metrics of a profiler. A program has one of these.
     pub fn new(profiler: &Profiler) -> Self {
         let (counters, tables) = profiler.measured();
-        Metrics { counters, tables }
+        Metrics { counters, tables, profiler: profiler.downgrade() }
     }
 }
 
 impl Collector for Metrics {
     fn collect(&self, out: &mut FamilyWriter<'_, '_>) {
+        // So that time is where it belongs at this moment, and the sum over stages is the process' time.
+        self.profiler.settle();
         let now = self.counters.read();
         for (name, help, figure) in COUNTERS {
             out.counter(name, help).sample(&[], figure(&now));
@@ -111,6 +116,12 @@ impl Collector for Metrics {
         for (part, figure) in COST {
             cost.sample(&[("part", part)], figure(&now) as f64 / 1e9);
         }
+        let mut stages = out.counter(
+            "profiler_stage_cpu_seconds_total",
+            "Processor time by the stage that threads were in.",
+        );
+        self.counters
+            .stage_cpu(|stage, time| stages.sample(&[("stage", stage)], time.as_secs_f64()));
         out.gauge("profiler_budget_ratio", "Share of a processor that sampling may take.")
             .sample(&[], now.budget_ppm as f64 / 1e6);
         out.gauge("profiler_pause_seconds", "Time between ticks now.")

@@ -13,7 +13,7 @@ use crate::profile::{Limits, Profile, Tables, ValueType};
 use crate::sample::{
     Budget, Counters, LONGEST, Options, Sampler, Statistics, ThreadStack, Tid, now, without_signals,
 };
-use crate::scope;
+use crate::{heap, scope};
 
 /// What a wall-clock profile measures at each stack.
 pub const WALL_COLUMNS: [ValueType; 3] = [
@@ -246,6 +246,21 @@ impl Profiler {
         self.0.counters.read()
     }
 
+    /// Calls `each` with every [stage](crate::stage) and the processor time that threads had in it, by
+    /// their samples. `none` has what was outside of all stages, or before the profiler was started, so
+    /// that the sum is the process' processor time; `profiler` the sampler's own thread. Exact up to the
+    /// last [`settle`](Self::settle), a second old at most without, and not lower than before. *Steady*,
+    /// locks nothing.
+    pub fn stage_cpu(&self, each: impl FnMut(&'static str, Duration)) {
+        self.0.counters.stage_cpu(each);
+    }
+
+    /// One that does not keep it running.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn downgrade(&self) -> WeakProfiler {
+        WeakProfiler(Arc::downgrade(&self.0))
+    }
+
     /// What it counts, and the tables.
     #[cfg(feature = "metrics")]
     pub(crate) fn measured(&self) -> (Arc<Counters>, Tables) {
@@ -257,6 +272,20 @@ impl Profiler {
     pub fn stop(&self) {
         if let Some(running) = self.running() {
             running.stop();
+        }
+    }
+}
+
+/// A profiler that may be gone.
+#[cfg(feature = "metrics")]
+pub(crate) struct WeakProfiler(std::sync::Weak<Inner>);
+
+#[cfg(feature = "metrics")]
+impl WeakProfiler {
+    /// As [`Profiler::settle`], if it is there.
+    pub(crate) fn settle(&self) {
+        if let Some(inner) = self.0.upgrade() {
+            Profiler(inner).settle();
         }
     }
 }
@@ -294,6 +323,7 @@ impl Running {
         if claimed.is_ok_and(|held| held != 0) {
             // It is a child of the process that a profiler ran in.
             scope::adopt();
+            heap::adopt();
         }
         let started = Running::start_claimed(options, tables, wall, counters);
         if started.is_err() {
@@ -376,6 +406,7 @@ impl Shared {
 
     /// The sampler's thread.
     fn run(&self, mut budget: Budget, tick: u64, counters: &Counters, ready: &SyncSender<()>) {
+        let _stage = heap::stage("profiler");
         self.sampler().set_own(Tid::own());
         let _ = ready.send(());
         let mut last = now();

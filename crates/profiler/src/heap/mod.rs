@@ -37,7 +37,9 @@ pub(crate) use calls::is_shim;
 pub use metrics::Metrics;
 pub(crate) use record::Inside;
 pub use stage::{InStage, MOST_STAGES, StageGuard, in_stage, stage, stages};
+pub(crate) use stage::{STAGES, name_of as stage_name, used as stages_used};
 pub use threads::Counts;
+pub(crate) use threads::{StageCell, adopt, stage_cells, stage_changes};
 
 use crate::Error;
 use crate::profile::{Profile, Tables, ValueType};

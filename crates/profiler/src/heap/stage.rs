@@ -1,4 +1,4 @@
-//! Stages: parts of a program's work that allocations are counted by.
+//! Stages: parts of a program's work that allocations and processor time are counted by.
 //!
 //! A stage's name is looked for by where its text is, which for a literal is always the same place: one
 //! load and a comparison. Only the first use of a text compares it with the known names.
@@ -16,7 +16,7 @@ use super::threads::{Counts, counts_by_stage, with_local};
 /// Names that a program may give.
 pub const MOST_STAGES: usize = 64;
 /// Outside of all stages, those, and all others together.
-pub(super) const STAGES: usize = MOST_STAGES + 2;
+pub(crate) const STAGES: usize = MOST_STAGES + 2;
 const OTHER: u8 = STAGES as u8 - 1;
 
 /// The name of what is outside of all stages.
@@ -34,7 +34,7 @@ static ADDING: Mutex<()> = Mutex::new(());
 static FOUND: [AtomicU64; 256] = [const { AtomicU64::new(0) }; 256];
 
 /// Counts what this thread allocates and frees for `name` until the guard is dropped: see
-/// [`stages`]. Stages nest; the innermost counts. There are [`MOST_STAGES`] names; others are counted as
+/// [`stages`]; a running [`Profiler`](crate::Profiler) labels its samples with it. Stages nest; the innermost counts. There are [`MOST_STAGES`] names; others are counted as
 /// `other`. Guards are dropped in the reverse order in which they were made, as they are in blocks: each
 /// puts back the stage that it found, so one that is dropped late brings back what ended before it.
 ///
@@ -116,18 +116,25 @@ impl<F: Future> Future for InStage<F> {
 /// *Steady*: reads 2 KiB for each thread that there was at the same time.
 pub fn stages(mut each: impl FnMut(&'static str, Counts)) {
     let counts = counts_by_stage();
-    each(NONE_NAME, counts[0]);
+    used(|name, stage| {
+        let counts = counts[stage];
+        if stage != usize::from(OTHER) || counts != Counts::default() {
+            each(name, counts);
+        }
+    });
+}
+
+/// Calls `each` with every stage that was used, its number, and that of all stages that have no name of
+/// their own. *Steady.*
+pub(crate) fn used(mut each: impl FnMut(&'static str, usize)) {
+    each(NONE_NAME, 0);
     let names = NAMES.iter().map_while(|name| name.get());
-    for (name, counts) in names.zip(&counts[1..]) {
-        each(name, *counts);
-    }
-    if counts[usize::from(OTHER)] != Counts::default() {
-        each(OTHER_NAME, counts[usize::from(OTHER)]);
-    }
+    (1..).zip(names).for_each(|(stage, name)| each(name, stage));
+    each(OTHER_NAME, usize::from(OTHER));
 }
 
 /// The name of a stage; none outside of all.
-pub(super) fn name_of(stage: u8) -> Option<&'static str> {
+pub(crate) fn name_of(stage: u8) -> Option<&'static str> {
     match stage {
         0 => None,
         OTHER => Some(OTHER_NAME),

@@ -12,16 +12,23 @@
 //! the thread's first instruction to its last. What ends the lease is a key of pthreads, which asks for
 //! several turns, so that the destructors of other libraries still find the block. What a thread does
 //! behind that is added to shared counters, and not sampled.
+//!
+//! The block has the thread's stage as well, for who interrupts the thread: a signal handler that looked
+//! for thread-local memory might be the first to do so in a library that was loaded late, and would
+//! allocate.
 #![expect(unsafe_code, reason = "blocks live in memory from the kernel, for ever")]
 
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64};
+use std::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicI64, AtomicPtr, AtomicU8, AtomicU32, AtomicU64,
+};
 
 use super::distance;
 use super::stage::STAGES;
+use crate::sample::{Tid, cpu_of};
 
 /// What was allocated and freed. A reallocation counts as a free of the old size and an allocation of the
 /// new one.
@@ -91,6 +98,49 @@ fn add(counter: &AtomicU64, by: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(by), Relaxed);
 }
 
+/// The stage that a thread is in.
+#[derive(Debug)]
+pub(crate) struct StageCell(AtomicU8);
+
+impl StageCell {
+    /// The stage's number. In a signal handler, too.
+    #[inline]
+    pub(crate) fn current(&self) -> u8 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// Moves when a block got or lost its thread.
+static CHANGES: AtomicU64 = AtomicU64::new(0);
+
+/// Moves when [`stage_cells`] would say something else.
+pub(crate) fn stage_changes() -> u64 {
+    CHANGES.load(Relaxed)
+}
+
+/// Calls `found` with each thread that has a block, and where its stage is: memory that is never given
+/// back. A thread that was never in a stage and allocated nothing that was counted has none.
+pub(crate) fn stage_cells(mut found: impl FnMut(Tid, &'static StageCell)) {
+    blocks(|block| match block.tid.load(Relaxed) {
+        0 => {}
+        tid => found(Tid(tid), &block.stage),
+    });
+}
+
+/// In a process that was forked: the calling thread has another id, and the parent's other threads are
+/// not there.
+pub(crate) fn adopt() {
+    let own = LOCAL.with(|local| local.block.get()).map_or(ptr::null(), ptr::from_ref);
+    blocks(|block| {
+        if ptr::eq(block, own) {
+            block.tid.store(Tid::own().0, Relaxed);
+        } else if cpu_of(Tid(block.tid.load(Relaxed))).is_none() {
+            block.tid.store(0, Relaxed);
+        }
+    });
+    CHANGES.fetch_add(1, Relaxed);
+}
+
 /// Frames of a sampled block.
 pub(super) const DEPTH: usize = 512;
 
@@ -106,6 +156,10 @@ pub(super) struct Block {
     epoch: AtomicU32,
     /// Whether a thread has it.
     is_owned: AtomicBool,
+    /// The thread's stage.
+    stage: StageCell,
+    /// The thread; 0 for none.
+    tid: AtomicI32,
     /// The next in the list of blocks that nobody has.
     next: AtomicPtr<Block>,
     /// The sums of the counters when the present thread got the block.
@@ -431,6 +485,8 @@ impl Local {
         errno.restore();
         let block = block?;
         block.is_owned.store(true, Relaxed);
+        block.tid.store(Tid::own().0, Relaxed);
+        CHANGES.fetch_add(1, Relaxed);
         block.renew();
         block.before.set(block.sum());
         self.block.set(Some(block));
@@ -446,12 +502,19 @@ impl Local {
         }
     }
 
-    /// Counts for `stage` from now on; the one before.
+    /// Counts for `stage` from now on; the one before. *Steady* but for a thread that has no block: it
+    /// gets one, so that its stage is seen where the program's allocator isn't ours.
     #[inline]
     pub(super) fn enter(&self, stage: u8) -> u8 {
         let before = self.stage.replace(stage);
-        if let Some(block) = self.block.get() {
-            self.counters.set(&raw const block.counters[usize::from(stage)]);
+        match self.block.get() {
+            Some(block) => {
+                self.counters.set(&raw const block.counters[usize::from(stage)]);
+                block.stage.0.store(stage, Relaxed);
+            }
+            // It comes back here.
+            None if stage != 0 => _ = self.attach(),
+            None => {}
         }
         before
     }
@@ -512,6 +575,9 @@ impl Local {
 
 impl Block {
     fn leave(&'static self) {
+        self.tid.store(0, Relaxed);
+        self.stage.0.store(0, Relaxed);
+        CHANGES.fetch_add(1, Relaxed);
         self.is_owned.store(false, Relaxed);
         give(self, self);
     }
@@ -572,12 +638,15 @@ pub(super) fn counts_by_stage() -> [Counts; STAGES] {
 
 /// In the child of a fork: the other threads are gone, and their blocks are there for new ones.
 pub(super) fn forked() {
-    let own = LOCAL.with(|local| local.block.get()).map_or(ptr::null(), ptr::from_ref);
+    let own = LOCAL.with(|local| local.block.get());
     blocks(|block| {
-        if block.is_owned.load(Relaxed) && !ptr::eq(block, own) {
+        if block.is_owned.load(Relaxed) && own.is_none_or(|own| !ptr::eq(block, own)) {
             block.leave();
         }
     });
+    if let Some(own) = own {
+        own.tid.store(Tid::own().0, Relaxed);
+    }
 }
 
 /// The calling thread's errno, kept while something of ours may change it.

@@ -3,17 +3,30 @@
 //! Each takes the time since the thread was accounted for last, by its clock on the wall and by its
 //! processor's, so that totals are true however often a thread has its turn. Processor time of a thread
 //! that is found waiting is held back until it is found running, since waiting is not where it went.
+//!
+//! Each stage gets what its entries get, so that the sum over a profile's samples with a stage is what is
+//! counted for it.
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
 
 use super::clock;
 use super::slots::Found;
 use super::tasks::Waiting;
 use super::threads::Thread;
 use crate::profile::{ENDED_THREADS, LabelsId, NOT_SAMPLED_YET, Recording, SIGNALS_BLOCKED, Stack};
-use crate::scope;
 use crate::unwind::End;
+use crate::{heap, scope};
 
 /// What a thread takes of a processor between the end of its handler and where it waits again, at most.
 const WAY_BACK: u64 = 50_000;
+
+/// Processor time that is accounted for, and the stage that it went to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Given {
+    pub(super) cpu: u64,
+    pub(super) stage: u8,
+}
 
 /// Whether `thread`, whose clock is at `cpu`, has been waiting ever since it was seen.
 pub(super) fn is_asleep(thread: &mut Thread, cpu: u64) -> bool {
@@ -41,7 +54,7 @@ pub(super) fn add_known(
     thread: &mut Thread,
     now: u64,
     cpu: u64,
-) -> u64 {
+) -> Given {
     let wall = now.saturating_sub(thread.accounted);
     let used = cpu.saturating_sub(thread.cpu);
     thread.accounted = thread.accounted.max(now);
@@ -52,8 +65,9 @@ pub(super) fn add_known(
         if !thread.entry.is_some_and(|entry| recording.add(entry, &values)) {
             let stack = frame(&[SIGNALS_BLOCKED]);
             thread.entry = Some(recording.record(stack, labels, LabelsId::default(), &values));
+            thread.entry_stage = 0;
         }
-        return used;
+        return Given { cpu: used, stage: thread.entry_stage };
     }
     // Asleep: it ran only on its way back.
     thread.held_back += used;
@@ -62,7 +76,7 @@ pub(super) fn add_known(
         thread.entry = None;
         thread.accounted -= wall;
     }
-    0
+    Given::default()
 }
 
 /// Records a stack. Returns the processor time that is accounted for.
@@ -71,8 +85,8 @@ pub(super) fn record(
     thread: &mut Thread,
     found: &Found,
     frames: &[u64],
-    scope: LabelsId,
-) -> u64 {
+    labels: LabelsId,
+) -> Given {
     let wall = found.time.saturating_sub(thread.accounted);
     let used = found.cpu.saturating_sub(thread.cpu);
     let waited = found.in_call && used < wall / 2;
@@ -84,13 +98,13 @@ pub(super) fn record(
     thread.asleep = false;
     (thread.pc, thread.sp) = (found.pc, found.sp);
     let stack = Stack { addresses: frames, end: found.end };
-    let labels = thread.labels(recording);
-    let entry = recording.record(stack, labels, scope, &[1, wall as i64, cpu as i64]);
-    thread.entry = Some(entry);
+    let thread_labels = thread.labels(recording);
+    let entry = recording.record(stack, thread_labels, labels, &[1, wall as i64, cpu as i64]);
+    (thread.entry, thread.entry_stage) = (Some(entry), found.stage);
     if !waited {
-        thread.running = Some(entry);
+        (thread.running, thread.running_stage) = (Some(entry), found.stage);
     }
-    cpu
+    Given { cpu, stage: found.stage }
 }
 
 /// Gives a thread its time up to now, at what it was seen doing last.
@@ -99,7 +113,7 @@ pub(super) fn settle_one(
     thread: &mut Thread,
     now: u64,
     cpu: u64,
-) -> u64 {
+) -> Given {
     let wall = now.saturating_sub(thread.accounted) as i64;
     let used = cpu.saturating_sub(thread.cpu) + thread.held_back;
     thread.accounted = thread.accounted.max(now);
@@ -107,7 +121,7 @@ pub(super) fn settle_one(
     thread.held_back = 0;
     let entry = thread.entry.filter(|&entry| recording.add(entry, &[0, wall, 0]));
     let entry = entry.unwrap_or_else(|| {
-        thread.entry = None;
+        (thread.entry, thread.entry_stage) = (None, 0);
         // One that ended before anybody asked for its name shares an entry with all such.
         let (stack, labels) = match thread.status {
             Some(_) => (frame(&[NOT_SAMPLED_YET]), thread.labels(recording)),
@@ -116,12 +130,33 @@ pub(super) fn settle_one(
         recording.record(stack, labels, LabelsId::default(), &[0, wall, 0])
     });
     let ran = thread.running.filter(|&ran| recording.add(ran, &[0, 0, used as i64]));
-    if ran.is_none() {
-        thread.running = None;
-        // The entry was added to just now, so it is there.
-        let _ = recording.add(entry, &[0, 0, used as i64]);
+    if ran.is_some() {
+        return Given { cpu: used, stage: thread.running_stage };
     }
-    used
+    thread.running = None;
+    // The entry was added to just now, so it is there.
+    let _ = recording.add(entry, &[0, 0, used as i64]);
+    Given { cpu: used, stage: thread.entry_stage }
+}
+
+/// The sets of a stage and a scope's labels that samples had, as the tables have them.
+#[derive(Debug, Default)]
+pub(super) struct StageLabels(HashMap<(u8, u32), LabelsId, RandomState>);
+
+impl StageLabels {
+    /// Those of a sample: its stage, then its scope's. *Steady* for those that were asked for before.
+    pub(super) fn of(&mut self, stage: u8, scope: u32, recording: &mut Recording<'_>) -> LabelsId {
+        if (stage, scope) == (0, 0) {
+            return LabelsId::default();
+        }
+        let known = self.0.get(&(stage, scope)).copied();
+        if let Some(labels) = known.filter(|&labels| recording.has_labels(labels)) {
+            return labels;
+        }
+        let labels = scope::labels(scope, heap::stage_name(stage), recording).unwrap_or_default();
+        self.0.insert((stage, scope), labels);
+        labels
+    }
 }
 
 /// The labels of a scope as the tables have them.
@@ -139,7 +174,7 @@ pub(crate) fn scope_labels(
     }
     match scopes[index].filter(|&labels| recording.has_labels(labels)) {
         Some(labels) => labels,
-        None => scope::labels(scope, recording)
+        None => scope::labels(scope, None, recording)
             .map_or_else(LabelsId::default, |labels| *scopes[index].insert(labels)),
     }
 }

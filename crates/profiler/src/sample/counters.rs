@@ -1,7 +1,9 @@
 //! What sampling did, and what it cost.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
+use crate::heap::{STAGES, stages_used};
 use crate::unwind::End;
 
 /// What a profiler did since it was started, and what that cost. Times in nanoseconds.
@@ -68,6 +70,7 @@ macro_rules! counters {
         #[derive(Debug, Default)]
         pub(crate) struct Counters {
             $(pub(crate) $name: Counter,)*
+            pub(crate) stages: StageTimes,
         }
 
         impl Counters {
@@ -102,6 +105,27 @@ counters!(
     budget_ppm,
 );
 
+/// Processor time by the number of its stage, in nanoseconds: what is in the profile, and in the first
+/// what the process had before.
+#[derive(Debug)]
+pub(crate) struct StageTimes([Counter; STAGES]);
+
+impl Default for StageTimes {
+    fn default() -> Self {
+        StageTimes([const { Counter(AtomicU64::new(0)) }; STAGES])
+    }
+}
+
+impl StageTimes {
+    pub(crate) fn add(&self, stage: u8, time: u64) {
+        self.0[usize::from(stage)].add(time);
+    }
+
+    pub(crate) fn get(&self, stage: usize) -> u64 {
+        self.0[stage].get()
+    }
+}
+
 /// A number that one thread writes.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
@@ -121,6 +145,16 @@ impl Counter {
 }
 
 impl Counters {
+    /// Calls `each` with the stages and their processor time.
+    pub(crate) fn stage_cpu(&self, mut each: impl FnMut(&'static str, Duration)) {
+        stages_used(|name, stage| {
+            let time = self.stages.get(stage);
+            if stage + 1 != STAGES || time > 0 {
+                each(name, Duration::from_nanos(time));
+            }
+        });
+    }
+
     pub(crate) fn ended_at(&self, end: End, frames: usize) {
         self.frames.add(frames as u64);
         match end {

@@ -9,16 +9,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::accounts::{add_known, frame, is_asleep, record, scope_labels, settle_one};
+use super::accounts::{Given, StageLabels, add_known, frame, is_asleep, record, settle_one};
 use super::clock;
 use super::counters::Counters;
 use super::signal;
 use super::slots::{Armed, Outcome, Ring};
 use super::tasks::{Status, Tasks, Tid, start_of};
 use super::threads::{Thread, Threads};
+use crate::heap::StageCell;
 use crate::profile::{ENDED_THREADS, LabelsId, PROFILER, Profile, Recording, Tables};
-use crate::scope;
 use crate::unwind::End;
+use crate::{heap, scope};
 
 /// Nanoseconds between lists of threads, at least; a list takes a hundredth of the time at most.
 const LIST: u64 = 100_000_000;
@@ -101,12 +102,12 @@ pub(crate) struct Sampler {
     /// Slots of threads that ended while their handler was writing, as it seems.
     orphans: Vec<Armed>,
     scope_changes: u64,
-    /// Labels in the tables by the number of their scope.
-    scopes: Vec<Option<LabelsId>>,
+    stage_changes: u64,
+    labels: StageLabels,
     own: Option<Tid>,
     /// Of the process: when this was started, and how much of what came since is in the profile.
     process_cpu: u64,
-    attributed_cpu: u64,
+    attributed: Attributed,
     /// Of the process, at the last tick in which nobody was interrupted.
     idle_cpu: u64,
     /// What all threads are doing, while somebody asks; by thread.
@@ -128,6 +129,7 @@ impl Sampler {
             threads: Threads::default(),
             tables,
             wall,
+            attributed: Attributed { cpu: 0, counters: counters.clone() },
             counters,
             signal_cost: signal::cost(options.signal)?,
             random: clock::now() | 1,
@@ -138,10 +140,10 @@ impl Sampler {
             ended: Vec::new(),
             orphans: Vec::new(),
             scope_changes: 0,
-            scopes: Vec::new(),
+            stage_changes: u64::MAX,
+            labels: StageLabels::default(),
             own: None,
             process_cpu: 0,
-            attributed_cpu: 0,
             idle_cpu: 0,
             asked: Vec::new(),
             options,
@@ -150,6 +152,8 @@ impl Sampler {
         sampler.tables.follow_modules();
         // Before the threads' own, so that what they do meanwhile isn't taken for an ended one's.
         sampler.process_cpu = clock::process_cpu();
+        // Nobody looked before.
+        sampler.counters.stages.add(0, sampler.process_cpu);
         sampler.list(clock::now());
         Ok(sampler)
     }
@@ -243,7 +247,7 @@ impl Sampler {
         self.listed = now;
         let took = clock::now() - now;
         self.next_list = now + LIST.max(100 * took);
-        self.scope_changes = u64::MAX;
+        (self.scope_changes, self.stage_changes) = (u64::MAX, u64::MAX);
         self.counters.threads.set(self.threads.len() as u64);
     }
 
@@ -264,9 +268,27 @@ impl Sampler {
         });
     }
 
+    /// Tells threads where their stages are, if that changed.
+    fn find_stages(&mut self) {
+        let changes = heap::stage_changes();
+        if changes == self.stage_changes {
+            return;
+        }
+        self.stage_changes = changes;
+        for thread in self.threads.all() {
+            thread.stage = None;
+        }
+        heap::stage_cells(|tid, cell| {
+            if let Some(thread) = self.threads.find(tid) {
+                thread.stage = Some(cell);
+            }
+        });
+    }
+
     /// Goes round until enough threads were looked at, or all.
     fn visit(&mut self, now: u64) {
         self.find_scopes();
+        self.find_stages();
         self.known.clear();
         let mut signals = 0;
         for _ in 0..self.options.looks_per_tick {
@@ -352,7 +374,7 @@ impl Sampler {
     /// Sends a signal to a thread.
     fn interrupt(&mut self, index: usize, now: u64, cpu: u64) -> Look {
         let thread = self.threads.get(index);
-        let Some(slot) = self.ring.arm(thread.scope) else { return Look::NoSlot };
+        let Some(slot) = self.ring.arm(thread.scope, thread.stage) else { return Look::NoSlot };
         if let Err(error) = signal::send(thread.tid, self.options.signal, slot.cookie()) {
             // No signal is on its way, so nobody can be writing.
             let _ = self.ring.release(slot);
@@ -433,7 +455,7 @@ impl Sampler {
         self.give_ended(&mut recording);
         for (tid, now, cpu) in self.known.drain(..) {
             let Some(thread) = self.threads.find(tid) else { continue };
-            self.attributed_cpu += add_known(&mut recording, thread, now, cpu);
+            self.attributed.add(add_known(&mut recording, thread, now, cpu));
             self.counters.samples.add(1);
         }
         let mut at = 0;
@@ -451,7 +473,7 @@ impl Sampler {
     fn give_ended(&mut self, recording: &mut Recording<'_>) {
         for (mut thread, until) in self.ended.drain(..) {
             let cpu = thread.cpu;
-            self.attributed_cpu += settle_one(recording, &mut thread, until, cpu);
+            self.attributed.add(settle_one(recording, &mut thread, until, cpu));
         }
     }
 
@@ -466,9 +488,9 @@ impl Sampler {
             }
             return false;
         };
-        let scope = scope_labels(&mut self.scopes, found.scope, recording);
+        let labels = self.labels.of(found.stage, found.scope, recording);
         if let Some(thread) = self.threads.find(tid) {
-            self.attributed_cpu += record(recording, thread, &found, frames, scope);
+            self.attributed.add(record(recording, thread, &found, frames, labels));
         }
         if let Ok(at) = self.asked.binary_search_by_key(&tid, |stack| stack.tid) {
             self.asked[at].addresses = frames.to_vec();
@@ -488,6 +510,7 @@ impl Sampler {
         // Before the threads' own clocks, so that what a thread does meanwhile isn't taken for an ended one's.
         let process = clock::process_cpu().saturating_sub(self.process_cpu);
         self.list(clock::now());
+        self.find_stages();
         let now = clock::now();
         for index in 0..self.threads.len() {
             if self.threads.get(index).status.is_none() {
@@ -507,18 +530,21 @@ impl Sampler {
                 let Some(cpu) = cpu else { continue };
                 if own == Some(thread.tid) && thread.entry.is_none() {
                     let labels = thread.labels(&mut recording);
-                    let (stack, none) = (frame(&[PROFILER]), LabelsId::default());
-                    thread.entry = Some(recording.record(stack, labels, none, &[0, 0, 0]));
+                    let stage = thread.stage.map_or(0, StageCell::current);
+                    let own = self.labels.of(stage, 0, &mut recording);
+                    let stack = frame(&[PROFILER]);
+                    thread.entry = Some(recording.record(stack, labels, own, &[0, 0, 0]));
+                    thread.entry_stage = stage;
                 }
-                self.attributed_cpu += settle_one(&mut recording, thread, now, cpu);
+                self.attributed.add(settle_one(&mut recording, thread, now, cpu));
             }
         }
         let mut recording = wall.lock();
         self.give_ended(&mut recording);
-        if let Some(missing @ 1..) = process.checked_sub(self.attributed_cpu) {
+        if let Some(missing @ 1..) = process.checked_sub(self.attributed.cpu) {
             let none = LabelsId::default();
             recording.record(frame(&[ENDED_THREADS]), none, none, &[0, 0, missing as i64]);
-            self.attributed_cpu += missing;
+            self.attributed.add(Given { cpu: missing, stage: 0 });
         }
     }
 
@@ -528,6 +554,7 @@ impl Sampler {
         self.list(clock::now());
         self.tables.follow_modules();
         self.find_scopes();
+        self.find_stages();
         self.asked.clear();
         for index in 0..self.threads.len() {
             let tid = self.threads.get(index).tid;
@@ -607,6 +634,19 @@ impl Thread {
     fn leave_alone(&mut self, now: u64) {
         self.left_for = (2 * self.left_for).clamp(LEFT_ALONE, LONGEST_LEFT_ALONE);
         self.left_until = now + self.left_for;
+    }
+}
+
+/// Processor time that is in the profile.
+struct Attributed {
+    cpu: u64,
+    counters: Arc<Counters>,
+}
+
+impl Attributed {
+    fn add(&mut self, given: Given) {
+        self.cpu += given.cpu;
+        self.counters.stages.add(given.stage, given.cpu);
     }
 }
 

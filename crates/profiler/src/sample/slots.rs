@@ -21,6 +21,7 @@ use std::sync::atomic::{
 };
 
 use super::clock;
+use crate::heap::StageCell;
 use crate::scope::Cell;
 use crate::unwind::{End, Registers, walk};
 
@@ -69,6 +70,8 @@ struct Slot {
     word: AtomicU64,
     /// Where the thread keeps its labels, for the handler to look at.
     labels: AtomicPtr<Cell>,
+    /// Where its stage is.
+    stage: AtomicPtr<StageCell>,
     /// What the handler found, and its frames.
     found: UnsafeCell<Found>,
     frames: UnsafeCell<Box<[u64]>>,
@@ -87,6 +90,8 @@ pub(crate) struct Found {
     pub(crate) end: End,
     /// The labels that the thread had set.
     pub(crate) scope: u32,
+    /// The stage that it was in.
+    pub(crate) stage: u8,
     /// When, and how much the thread had had of a processor, as the handler ended.
     pub(crate) time: u64,
     pub(crate) cpu: u64,
@@ -189,6 +194,7 @@ impl Ring {
         let slot = || Slot {
             word: AtomicU64::new(IDLE),
             labels: AtomicPtr::default(),
+            stage: AtomicPtr::default(),
             found: UnsafeCell::default(),
             frames: UnsafeCell::new(vec![0; room].into_boxed_slice()),
         };
@@ -196,13 +202,18 @@ impl Ring {
     }
 
     /// Takes an idle slot for a thread; none when all are in use.
-    pub(crate) fn arm(&self, labels: Option<&'static Cell>) -> Option<Armed> {
+    pub(crate) fn arm(
+        &self,
+        labels: Option<&'static Cell>,
+        stage: Option<&'static StageCell>,
+    ) -> Option<Armed> {
         // Only the sampler arms, and there is one sampler.
         let is_idle = |slot: &Slot| slot.word.load(Acquire) & PHASE == IDLE;
         let index = self.slots.iter().position(is_idle)?;
         let slot = &self.slots[index];
         let number = NUMBER.fetch_add(1, Relaxed);
         slot.labels.store(labels.map_or(ptr::null_mut(), |c| ptr::from_ref(c).cast_mut()), Relaxed);
+        slot.stage.store(stage.map_or(ptr::null_mut(), |c| ptr::from_ref(c).cast_mut()), Relaxed);
         slot.word.store(u64::from(number) << 2 | ARMED, Release);
         Some(Armed { index: index as u32, number })
     }
@@ -268,11 +279,14 @@ pub(crate) fn write(cookie: Cookie, registers: &Registers, in_call: bool) {
     let walked = walk(registers, &mut frames[..depth]);
     // SAFETY: cells of labels are never freed.
     let scope = unsafe { slot.labels.load(Relaxed).as_ref() }.map_or(0, Cell::current);
+    // SAFETY: nor are those of stages.
+    let stage = unsafe { slot.stage.load(Relaxed).as_ref() }.map_or(0, StageCell::current);
     let cpu = clock::own_cpu();
     *found = Found {
         depth: walked.depth.min(depth),
         end: walked.end,
         scope,
+        stage,
         time: clock::now(),
         cpu,
         cost: cpu.saturating_sub(begun),
@@ -290,12 +304,12 @@ mod tests {
     #[test]
     fn a_late_signal_finds_another_number() {
         let ring = Ring::of_depth(512);
-        let first = ring.arm(None).unwrap();
+        let first = ring.arm(None, None).unwrap();
         let late = Cookie::read(first.cookie()).unwrap();
         assert!(matches!(ring.look(&first), Outcome::Waiting));
         ring.release(first).unwrap();
 
-        let second = ring.arm(None).unwrap();
+        let second = ring.arm(None, None).unwrap();
         write(late, &Registers::default(), false);
         assert!(matches!(ring.look(&second), Outcome::Waiting));
 

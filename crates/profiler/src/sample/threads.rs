@@ -7,6 +7,7 @@
 
 use super::slots::Armed;
 use super::tasks::{Status, Tid};
+use crate::heap::StageCell;
 use crate::profile::{EntryId, Label, LabelValue, LabelsId, Recording};
 use crate::scope::Cell;
 
@@ -25,6 +26,8 @@ pub(super) struct Thread {
     labels: Option<LabelsId>,
     /// Where it keeps the labels that it sets.
     pub(super) scope: Option<&'static Cell>,
+    /// Where its stage is.
+    pub(super) stage: Option<&'static StageCell>,
     /// Up to when its time is accounted for.
     pub(super) accounted: u64,
     /// Its clock, as far as it is accounted for.
@@ -38,6 +41,9 @@ pub(super) struct Thread {
     /// What it was doing last, and what it was doing when it last ran.
     pub(super) entry: Option<EntryId>,
     pub(super) running: Option<EntryId>,
+    /// The stages of both.
+    pub(super) entry_stage: u8,
+    pub(super) running_stage: u8,
     /// Where it was at the last sample.
     pub(super) pc: u64,
     pub(super) sp: u64,
@@ -64,6 +70,7 @@ impl Thread {
             named_for: NAMED_FOR,
             labels: None,
             scope: None,
+            stage: None,
             accounted: 0,
             cpu: 0,
             seen: 0,
@@ -71,6 +78,8 @@ impl Thread {
             held_back: 0,
             entry: None,
             running: None,
+            entry_stage: 0,
+            running_stage: 0,
             pc: 0,
             sp: 0,
             armed: None,

@@ -48,11 +48,18 @@ fn step(from: u32, key: &str, value: &str) -> u32 {
     })
 }
 
-/// The labels of a set as the tables of a profile have them; none for a number that is no set's. *Growth.*
-pub(crate) fn labels(set: u32, recording: &mut Recording<'_>) -> Option<LabelsId> {
+/// The labels of a set as the tables of a profile have them, behind that of a stage; none for a number that
+/// is no set's. *Growth.*
+pub(crate) fn labels(
+    set: u32,
+    stage: Option<&str>,
+    recording: &mut Recording<'_>,
+) -> Option<LabelsId> {
     let label =
         |(key, value): &'static (Box<str>, Box<str>)| Label { key, value: LabelValue::Text(value) };
-    let labels: Vec<_> = sets::pairs(set)?.iter().map(label).collect();
+    let stage = stage.map(|name| Label { key: "stage", value: LabelValue::Text(name) });
+    let pairs = sets::pairs(set)?.iter().map(label);
+    let labels: Vec<_> = stage.into_iter().chain(pairs).collect();
     Some(recording.labels(&labels))
 }
 
