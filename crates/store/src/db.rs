@@ -3,6 +3,7 @@
 mod appender;
 mod cut;
 mod maintain;
+mod memory;
 mod querier;
 
 use std::num::NonZeroU64;
@@ -12,6 +13,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use parking_lot::{Mutex, RwLock};
 
 pub use appender::Appender;
+pub use memory::Memory;
 pub use querier::Querier;
 
 use crate::Error;
@@ -155,8 +157,10 @@ pub struct Stats {
     pub label_pairs: u64,
     /// Distinct strings of the head's labels.
     pub symbols: u64,
-    /// Bytes of memory that the head holds, as far as it knows.
+    /// Bytes of memory that the head holds, as far as it knows: the total of `memory`.
     pub memory_bytes: u64,
+    /// The same by part.
+    pub memory: Memory,
     /// Exemplars in memory.
     pub exemplars: u64,
 }
@@ -318,7 +322,6 @@ impl Db {
         stats.series = index.len() as u64;
         let (pairs, symbols) = index.counts();
         (stats.label_pairs, stats.symbols) = (pairs as u64, symbols as u64);
-        stats.memory_bytes = index.memory() as u64;
         drop(index);
         for shard in &head.shards {
             let shard = shard.lock();
@@ -326,8 +329,9 @@ impl Db {
             stats.chunks += shard.contents.iter().map(|file| file.chunks).sum::<u64>();
             stats.head_chunk_bytes += shard.contents.iter().map(|file| file.bytes).sum::<u64>();
             stats.journal_bytes += shard.log.bytes();
-            stats.memory_bytes += shard.memory() as u64;
         }
+        stats.memory = memory::memory(&self.core);
+        stats.memory_bytes = stats.memory.total();
         let (min, max) =
             (head.min_time.load(Ordering::Relaxed), head.max_time.load(Ordering::Relaxed));
         stats.time_range = (min <= max).then_some((min, max));

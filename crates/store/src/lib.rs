@@ -20,7 +20,7 @@ pub mod pattern;
 pub mod select;
 
 pub use db::{
-    Appender, Cardinality, Committed, Db, Maintained, Options, Querier, Recovery, Rejected,
+    Appender, Cardinality, Committed, Db, Maintained, Memory, Options, Querier, Recovery, Rejected,
     SeriesId, Stats,
 };
 pub use disk::Disk;

@@ -24,17 +24,32 @@ pub(crate) struct Ring {
     next: usize,
     /// The last one of each series that has any.
     last: HashMap<SeriesId, u32>,
+    /// Bytes that the slots hold for labels.
+    label_bytes: usize,
 }
 
 impl Ring {
     /// For at most `size` exemplars, which are claimed as they come.
     pub(crate) fn new(size: usize) -> Self {
-        Ring { slots: Vec::new(), size: size.min(NONE as usize), next: 0, last: HashMap::new() }
+        Ring {
+            slots: Vec::new(),
+            size: size.min(NONE as usize),
+            next: 0,
+            last: HashMap::new(),
+            label_bytes: 0,
+        }
     }
 
     /// Exemplars kept.
     pub(crate) fn len(&self) -> usize {
         self.slots.len()
+    }
+
+    /// Bytes held.
+    pub(crate) fn memory(&self) -> usize {
+        self.slots.capacity() * size_of::<Slot>()
+            + self.last.capacity() * (size_of::<(SeriesId, u32)>() + 1)
+            + self.label_bytes
     }
 
     /// Adds an exemplar in place of the oldest one; not if it repeats the last one of its series, as
@@ -55,6 +70,7 @@ impl Ring {
         let number = self.next;
         if number == self.slots.len() {
             let labels = labels.to_vec();
+            self.label_bytes += labels.capacity();
             self.slots.push(Slot { id, timestamp, value, labels, previous: NONE });
         } else {
             let old = self.slots[number].id;
@@ -64,8 +80,10 @@ impl Ring {
             }
             let slot = &mut self.slots[number];
             (slot.id, slot.timestamp, slot.value) = (id, timestamp, value);
+            self.label_bytes -= slot.labels.capacity();
             slot.labels.clear();
             slot.labels.extend_from_slice(labels);
+            self.label_bytes += slot.labels.capacity();
         }
         self.slots[number].previous = self.last.get(&id).copied().unwrap_or(NONE);
         self.last.insert(id, number as u32);

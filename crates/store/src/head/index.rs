@@ -108,6 +108,11 @@ impl Index {
             + self.by_value.len() * size_of::<Pair>()
     }
 
+    /// The part of them that the strings take.
+    pub(crate) fn symbols_memory(&self) -> usize {
+        self.symbols.memory()
+    }
+
     /// The series with exactly these labels (names and values in turn), if there is one.
     pub(crate) fn find<'a>(
         &self,
