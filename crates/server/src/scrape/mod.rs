@@ -52,7 +52,7 @@ use tokio::time::Instant;
 
 pub use counters::{Count, Counters};
 pub use schedule::Clock;
-pub use status::{DroppedTarget, Health, Metadata, PoolStatus, Status, TargetStatus};
+pub use status::{Cost, DroppedTarget, Health, Metadata, PoolStatus, Status, TargetStatus};
 
 use crate::config::{Config, Discovery, ScrapeConfig};
 use crate::discovery;
@@ -232,6 +232,7 @@ impl Manager {
                         forced_error: ArcSwapOption::empty(),
                         syncs: Count::default(),
                         sync_failed: Count::default(),
+                        cost: status::CostSums::default(),
                     })));
                     pools.insert(name.clone(), pool.clone());
                     pool
@@ -269,7 +270,10 @@ impl Manager {
     pub fn status(&self) -> Status {
         let pools: Vec<_> =
             self.pools.lock().iter().map(|(name, pool)| (name.clone(), pool.clone())).collect();
-        Status { pools: pools.into_iter().map(|(name, pool)| (name, pool.status())).collect() }
+        Status {
+            pools: pools.into_iter().map(|(name, pool)| (name, pool.status())).collect(),
+            buffer_bytes: self.shared.buffers.held() as u64,
+        }
     }
 
     /// What scraping counts.

@@ -183,6 +183,7 @@ impl Pool {
             dropped_count: state.dropped_count,
             invalid: state.invalid.clone(),
             discovery_errors: Vec::new(),
+            cost: self.shared.cost.get(),
         };
         drop(state);
         active.sort_by(|a, b| (&a.scrape_url, &a.labels).cmp(&(&b.scrape_url, &b.labels)));

@@ -7,6 +7,7 @@ use std::time::Duration;
 use store::Labels;
 use wire::exposition::Kind;
 
+use super::counters::Count;
 use super::metadata::Families;
 
 /// Every pool, by name.
@@ -14,6 +15,8 @@ use super::metadata::Families;
 pub struct Status {
     /// One for each job of the configuration.
     pub pools: BTreeMap<String, PoolStatus>,
+    /// Bytes of the buffers for bodies.
+    pub buffer_bytes: u64,
 }
 
 /// One job.
@@ -29,6 +32,77 @@ pub struct PoolStatus {
     pub invalid: Vec<String>,
     /// Why sources of targets hold on to what they found before.
     pub discovery_errors: Vec<String>,
+    /// What all scrapes of the job took, also those of targets that are gone.
+    pub cost: Cost,
+}
+
+/// What scrapes took since the target, or the job, began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Scrapes, failed ones included.
+    pub scrapes: u64,
+    /// Samples in their bodies.
+    pub samples: u64,
+    /// Bytes of bodies, inflated.
+    pub body_bytes: u64,
+    /// Bytes of bodies as transferred.
+    pub transferred_bytes: u64,
+    /// From the start of scrapes to their last bytes: mostly spent waiting.
+    pub fetch_nanoseconds: u64,
+    /// From the last bytes to the committed batches: time of one processor.
+    pub ingest_nanoseconds: u64,
+    /// What was allocated meanwhile.
+    pub allocated_bytes: u64,
+}
+
+/// A [`Cost`] to which many targets add.
+#[derive(Debug, Default)]
+pub(super) struct CostSums {
+    scrapes: Count,
+    samples: Count,
+    body_bytes: Count,
+    transferred_bytes: Count,
+    fetch_nanoseconds: Count,
+    ingest_nanoseconds: Count,
+    allocated_bytes: Count,
+}
+
+impl Cost {
+    /// Adds another one. Steady.
+    pub(super) fn add(&mut self, more: &Cost) {
+        self.scrapes += more.scrapes;
+        self.samples += more.samples;
+        self.body_bytes += more.body_bytes;
+        self.transferred_bytes += more.transferred_bytes;
+        self.fetch_nanoseconds += more.fetch_nanoseconds;
+        self.ingest_nanoseconds += more.ingest_nanoseconds;
+        self.allocated_bytes += more.allocated_bytes;
+    }
+}
+
+impl CostSums {
+    /// Adds the cost of a scrape. Steady.
+    pub(super) fn add(&self, more: &Cost) {
+        self.scrapes.add(more.scrapes);
+        self.samples.add(more.samples);
+        self.body_bytes.add(more.body_bytes);
+        self.transferred_bytes.add(more.transferred_bytes);
+        self.fetch_nanoseconds.add(more.fetch_nanoseconds);
+        self.ingest_nanoseconds.add(more.ingest_nanoseconds);
+        self.allocated_bytes.add(more.allocated_bytes);
+    }
+
+    pub(super) fn get(&self) -> Cost {
+        Cost {
+            scrapes: self.scrapes.get(),
+            samples: self.samples.get(),
+            body_bytes: self.body_bytes.get(),
+            transferred_bytes: self.transferred_bytes.get(),
+            fetch_nanoseconds: self.fetch_nanoseconds.get(),
+            ingest_nanoseconds: self.ingest_nanoseconds.get(),
+            allocated_bytes: self.allocated_bytes.get(),
+        }
+    }
 }
 
 /// A target that is scraped.
@@ -64,6 +138,8 @@ pub struct TargetStatus {
     pub transferred_bytes: u64,
     /// Bytes of what is remembered of the target's lines.
     pub memory_bytes: u64,
+    /// What the target's scrapes took so far.
+    pub cost: Cost,
     pub(super) families: Arc<Families>,
 }
 

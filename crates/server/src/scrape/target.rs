@@ -9,7 +9,7 @@ use store::Labels;
 use url::Url;
 
 use super::metadata::Families;
-use super::status::{Health, TargetStatus};
+use super::status::{Cost, Health, TargetStatus};
 use crate::config::ScrapeConfig;
 use crate::duration;
 use crate::http_client::Endpoint;
@@ -57,6 +57,7 @@ pub(super) struct State {
     pub(super) body_bytes: u64,
     pub(super) transferred_bytes: u64,
     pub(super) memory_bytes: u64,
+    pub(super) cost: Cost,
 }
 
 /// What becomes of something discovered.
@@ -229,6 +230,7 @@ impl Target {
             body_bytes: state.body_bytes,
             transferred_bytes: state.transferred_bytes,
             memory_bytes: state.memory_bytes,
+            cost: state.cost,
             families: self.families.clone(),
         }
     }

@@ -22,7 +22,7 @@ use super::failure_log::FailureLog;
 use super::ingest::{Body, Counts, Extra, Fault, Ingester, Report, TargetSeries};
 use super::intervals::Distances;
 use super::schedule::{Schedule, offset};
-use super::status::Health;
+use super::status::{Cost, CostSums, Health};
 use super::target::Target;
 use crate::config::ScrapeConfig;
 use crate::http_client::{self, Answer, Client, Get, LARGE_BODY, Session};
@@ -43,6 +43,8 @@ pub(super) struct PoolShared {
     pub(super) syncs: Count,
     /// Targets that could not be made.
     pub(super) sync_failed: Count,
+    /// What the scrapes of all its targets took, also of those that are gone.
+    pub(super) cost: CostSums,
 }
 
 /// What a task is to do.
@@ -182,16 +184,31 @@ impl Task {
                 .await
             }
         };
-        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let fetched_at = Instant::now();
-        self.shared.counters.fetch_nanoseconds.add(nanoseconds(fetched_at - started));
         let large = fetched.as_ref().is_ok_and(|answer| answer.body().len() > LARGE_BODY);
-        if large && self.shared.multi_threaded {
-            tokio::task::block_in_place(|| self.finish_or_fail(fetched, now_ms, started));
+        let mut cost = if large && self.shared.multi_threaded {
+            tokio::task::block_in_place(|| self.finish_or_fail(fetched, now_ms, started))
         } else {
-            self.finish_or_fail(fetched, now_ms, started);
-        }
-        self.shared.counters.ingest_nanoseconds.add(nanoseconds(fetched_at.elapsed()));
+            self.finish_or_fail(fetched, now_ms, started)
+        };
+        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        cost.fetch_nanoseconds = nanoseconds(fetched_at - started);
+        cost.ingest_nanoseconds = nanoseconds(fetched_at.elapsed());
+        self.note_cost(&cost);
+    }
+
+    /// Adds what a scrape took to what all scrapes took: the target's, the job's, and the server's.
+    fn note_cost(&self, cost: &Cost) {
+        let counters = &self.shared.counters;
+        counters.samples_scraped.add(cost.samples);
+        counters.body_bytes.add(cost.body_bytes);
+        counters.transferred_bytes.add(cost.transferred_bytes);
+        counters.fetch_nanoseconds.add(cost.fetch_nanoseconds);
+        counters.ingest_nanoseconds.add(cost.ingest_nanoseconds);
+        self.pool.cost.add(cost);
+        self.target.note(|state| state.cost.add(cost));
+        // Last: whoever waits for a scrape finds the rest of it counted.
+        counters.scrapes.add(cost.scrapes);
     }
 
     async fn fetch(&mut self) -> Result<Answer, Failure> {
@@ -216,9 +233,29 @@ impl Task {
 
     /// [`Task::finish`], whose panic is a failed scrape and no end of scraping: what is remembered of
     /// the target may be half changed and goes, and the ingester with it.
-    fn finish_or_fail(&mut self, fetched: Result<Answer, Failure>, now_ms: i64, started: Instant) {
-        let done = catch_unwind(AssertUnwindSafe(|| self.finish(fetched, now_ms, started)));
-        let Err(panic) = done else { return };
+    fn finish_or_fail(
+        &mut self,
+        fetched: Result<Answer, Failure>,
+        now_ms: i64,
+        started: Instant,
+    ) -> Cost {
+        let mut cost = Cost { scrapes: 1, ..Cost::default() };
+        if let Ok(answer) = &fetched {
+            cost.body_bytes = answer.body().len() as u64;
+            cost.transferred_bytes = answer.transferred() as u64;
+        }
+        let before = profiler::heap::thread_counts().allocated_bytes;
+        match catch_unwind(AssertUnwindSafe(|| self.finish(fetched, now_ms, started))) {
+            Ok(counts) => cost.samples = counts.scraped,
+            Err(panic) => self.fail(&*panic, now_ms, started),
+        }
+        // Ingesting does not change threads.
+        cost.allocated_bytes = profiler::heap::thread_counts().allocated_bytes - before;
+        cost
+    }
+
+    #[cold]
+    fn fail(&mut self, panic: &(dyn std::any::Any + Send), now_ms: i64, started: Instant) {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
         self.carry.series = TargetSeries::new(self.target.families.clone());
@@ -227,7 +264,12 @@ impl Task {
     }
 
     /// Everything after the last byte: synchronous. Steady: does not allocate when all is known.
-    fn finish(&mut self, fetched: Result<Answer, Failure>, now_ms: i64, started: Instant) {
+    fn finish(
+        &mut self,
+        fetched: Result<Answer, Failure>,
+        now_ms: i64,
+        started: Instant,
+    ) -> Counts {
         let mut ingester = self.shared.take_ingester();
         let series = &mut self.carry.series;
         let labels = &self.target.public;
@@ -275,6 +317,7 @@ impl Task {
             Err(failure) => (Some(failure), None),
         };
         self.conclude(failure.as_ref(), answer.as_ref(), &counts, now_ms, started.elapsed());
+        counts
     }
 
     /// Counts, logs, and shows how it went.
@@ -287,16 +330,10 @@ impl Task {
         duration: Duration,
     ) {
         let counters = &self.shared.counters;
-        counters.scrapes.add(1);
         counters.scrapes_failed.add(u64::from(failure.is_some()));
-        counters.samples_scraped.add(counts.scraped);
         counters.scrapes_sample_duplicate_timestamp.add(counts.duplicates);
         counters.scrapes_sample_out_of_order.add(counts.out_of_order);
         counters.scrapes_sample_out_of_bounds.add(counts.out_of_bounds);
-        if let Some(answer) = answer {
-            counters.body_bytes.add(answer.body().len() as u64);
-            counters.transferred_bytes.add(answer.transferred() as u64);
-        }
         match failure {
             Some(Failure::Ingest(fault)) if fault.is_sample_limit() => {
                 counters.scrapes_exceeded_sample_limit.add(1);
