@@ -14,6 +14,7 @@ use crate::api::{ApiError, ErrorKind};
 use crate::cli::ServeOptions;
 use crate::config::Loaded;
 use crate::metrics::Metrics;
+use crate::profiling::Profiles;
 use crate::scrape;
 
 /// Shared by all requests.
@@ -22,6 +23,7 @@ pub(crate) struct App {
     pub(crate) engine: ArcSwap<Engine>,
     pub(crate) metrics: Metrics,
     pub(crate) pprof: Pprof,
+    pub(crate) profiles: Profiles,
     /// The configuration that runs.
     pub(crate) running: ArcSwap<Running>,
     /// Milliseconds since the epoch.
@@ -66,7 +68,7 @@ impl App {
         options: ServeOptions,
         engine: Engine,
         metrics: Metrics,
-        pprof: Pprof,
+        (pprof, profiles): (Pprof, Profiles),
         running: Running,
         commands: mpsc::Sender<Command>,
     ) -> Self {
@@ -75,6 +77,7 @@ impl App {
             engine: ArcSwap::from_pointee(engine),
             metrics,
             pprof,
+            profiles,
             running: ArcSwap::from_pointee(running),
             started_ms: now_ms(),
             commands,

@@ -4,6 +4,7 @@ mod api;
 mod app;
 pub mod cli;
 pub mod config;
+mod cost;
 pub mod discovery;
 pub mod duration;
 pub mod fleet;

@@ -73,11 +73,13 @@ fn start(options: ServeOptions) -> Result<(), Failed> {
     let io = |error: std::io::Error| Failed::new(format!("cannot start threads: {error}"));
     let scraping = tokio::runtime::Builder::new_multi_thread()
         .thread_name("scrape")
+        .on_thread_start(|| profiling::spend_in("fetch"))
         .enable_all()
         .build()
         .map_err(io)?;
     let answering = tokio::runtime::Builder::new_multi_thread()
         .thread_name("web")
+        .on_thread_start(|| profiling::spend_in("answer"))
         // A slow reader of an answer keeps a thread: one for each connection, and queries never wait.
         .max_blocking_threads(options.query_concurrency + options.max_connections)
         .enable_all()
@@ -153,10 +155,10 @@ fn app(
     let metrics = Metrics::new(options.query_concurrency).map_err(|error| internal(&error))?;
     let now = now_ms();
     metrics.reloaded(true, now);
-    let pprof = profiling::start(&options, metrics.registry());
+    let profiles = profiling::start(&options, metrics.registry());
     let running =
         Running { loaded: Arc::new(loaded), last_reload_worked: true, last_success_ms: now };
-    Ok(App::new(options, engine, metrics, pprof, running, commands))
+    Ok(App::new(options, engine, metrics, profiles, running, commands))
 }
 
 fn engine(options: &ServeOptions, loaded: &Loaded) -> Result<Engine, String> {
@@ -281,6 +283,7 @@ impl Upkeep {
         let (sender, ended) = oneshot::channel();
         let (app, db) = (app.clone(), db.clone());
         std::thread::Builder::new().name("upkeep".to_owned()).spawn(move || {
+            let _stage = profiler::stage("upkeep");
             while stopped.recv_timeout(MAINTENANCE) == Err(RecvTimeoutError::Timeout) {
                 maintain(&app, &db);
             }
@@ -317,11 +320,16 @@ async fn open(app: &Arc<App>) -> Result<Arc<Db>, Failed> {
             true => usize::try_from(loaded.config.storage.max_exemplars).unwrap_or(usize::MAX),
             false => 0,
         },
+        around_journal: |write| {
+            let _stage = profiler::stage("journal");
+            write();
+        },
         ..store::Options::default()
     };
     let path: PathBuf = options.storage_path.clone();
     let begun = Instant::now();
     let opened = tokio::task::spawn_blocking(move || {
+        let _stage = profiler::stage("open");
         let failed = |error: &dyn std::fmt::Display| {
             Failed::new(format!("cannot open the data in {}: {error}", path.display()))
         };
@@ -439,7 +447,6 @@ fn fingerprint(files: &[PathBuf]) -> Fingerprint {
 
 /// One round of the store's regular work.
 fn maintain(app: &App, db: &Db) {
-    let _stage = profiler::stage("upkeep");
     match db.maintain(now_ms()) {
         Ok(done) => {
             if done.blocks_cut + done.blocks_deleted > 0 {

@@ -8,6 +8,7 @@
 //! targets   /targets, /metadata  status   /status/…, /features
 //! rules     /rules, /alerts      federate /federate
 //! bound     what ends a look into the store
+//! cost      /status/cost, /status/profile
 //! ```
 //! Queries run on blocking threads of the web's own runtime, at most as many at once as the command
 //! line says, and a few looks at series and labels besides; scraping has another runtime, so that no
@@ -15,6 +16,7 @@
 
 mod answer;
 mod bound;
+mod cost;
 mod error;
 mod federate;
 mod form;
@@ -71,6 +73,8 @@ enum Endpoint {
     Features,
     Walreplay,
     Notifications,
+    Cost,
+    Profile,
     /// Known, and not there yet: the reason.
     NotYet(&'static str),
 }
@@ -108,6 +112,8 @@ impl Endpoint {
             "/status/tsdb" => (Endpoint::Tsdb, Get),
             "/features" => (Endpoint::Features, Get),
             "/status/walreplay" => (Endpoint::Walreplay, Get),
+            "/status/cost" => (Endpoint::Cost, Get),
+            "/status/profile" => (Endpoint::Profile, Get),
             "/notifications" => (Endpoint::Notifications, Get),
             "/targets/relabel_steps" => (Endpoint::NotYet("showing the steps of relabelling"), Get),
             "/status/tsdb/blocks" => (Endpoint::NotYet("listing the blocks"), Get),
@@ -142,7 +148,7 @@ impl Endpoint {
 }
 
 /// The label `handler` of each endpoint; a closed list keeps the metrics' series few.
-const PATTERNS: [&str; 23] = [
+const PATTERNS: [&str; 25] = [
     "/api/v1/query",
     "/api/v1/query_range",
     "/api/v1/query_exemplars",
@@ -164,6 +170,8 @@ const PATTERNS: [&str; 23] = [
     "/api/v1/status/tsdb",
     "/api/v1/features",
     "/api/v1/status/walreplay",
+    "/api/v1/status/cost",
+    "/api/v1/status/profile",
     "/api/v1/notifications",
     "/api/v1/label/:name/values",
 ];
@@ -193,6 +201,8 @@ pub(crate) struct Api {
     queries: Arc<Semaphore>,
     /// Other looks into the store that may run at once.
     looks: Arc<Semaphore>,
+    /// Profiles that may be collected at once.
+    profiles: Arc<Semaphore>,
 }
 
 /// A request whose body has been read.
@@ -208,7 +218,9 @@ pub(crate) struct Call<'a> {
 impl Api {
     pub(crate) fn new(app: Arc<App>) -> Self {
         let queries = Arc::new(Semaphore::new(app.options.query_concurrency.max(1)));
-        Api { app, queries, looks: Arc::new(Semaphore::new(LOOKS)) }
+        let looks = Arc::new(Semaphore::new(LOOKS));
+        let profiles = Arc::new(Semaphore::new(cost::PROFILES));
+        Api { app, queries, looks, profiles }
     }
 
     /// The answer, and the label `handler` of the request's metrics.
@@ -242,6 +254,9 @@ impl Api {
         }
         if endpoint.is_look() {
             return self.respond_to_look(endpoint.clone(), form, gzip).await;
+        }
+        if *endpoint == Endpoint::Profile {
+            return cost::profile(&self.app, &self.profiles, &form, gzip).await;
         }
         let (app, endpoint) = (self.app.clone(), endpoint.clone());
         reply::run(gzip, move || light(&app, &endpoint, &form)).await
@@ -414,6 +429,7 @@ fn light(app: &Arc<App>, endpoint: &Endpoint, form: &Form) -> Result<Answer, Api
         Endpoint::Tsdb => status::tsdb(app, form)?,
         Endpoint::Features => status::features(app),
         Endpoint::Walreplay => status::walreplay(),
+        Endpoint::Cost => cost::cost(app),
         Endpoint::Notifications => answer::success(|out| out.text("[]")),
         Endpoint::NotYet(what) => {
             let message = format!("{what}: not supported yet");
@@ -424,7 +440,8 @@ fn light(app: &Arc<App>, endpoint: &Endpoint, form: &Form) -> Result<Answer, Api
         | Endpoint::QueryExemplars
         | Endpoint::Labels
         | Endpoint::LabelValues(_)
-        | Endpoint::Series => unreachable!("what looks into the store has a way of its own"),
+        | Endpoint::Series
+        | Endpoint::Profile => unreachable!("what looks into the store has a way of its own"),
     })
 }
 
