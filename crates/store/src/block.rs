@@ -15,8 +15,9 @@
 
 pub mod catalog;
 mod index;
-mod index_writer;
+pub(crate) mod index_writer;
 mod layout;
+pub(crate) mod lookup;
 mod meta;
 mod output;
 mod resolve;
@@ -154,7 +155,7 @@ impl Block {
         if !self.overlaps(from, to) {
             return Ok(found);
         }
-        self.each_series(matchers, |reference, labels, chunks| {
+        lookup::each_series(&self.index, matchers, |reference, labels, chunks| {
             let deleted = self.tombstones.of(reference);
             let wanted = |chunk: &&index_writer::ChunkEntry| {
                 chunk.min_time <= to
@@ -178,36 +179,13 @@ impl Block {
         Ok(found)
     }
 
-    fn each_series<'a>(
-        &'a self,
-        matchers: &[Matcher],
-        mut each: impl FnMut(u32, &[(&'a str, &'a str)], &[index_writer::ChunkEntry]),
-    ) -> Result<(), Error> {
-        let resolved = resolve::resolve(&self.index, matchers)?;
-        let (mut labels, mut chunks) = (Vec::new(), Vec::new());
-        for reference in resolved.series {
-            self.index.series(reference, &mut labels, &mut chunks)?;
-            if resolve::passes(&resolved.remaining, &labels) {
-                each(reference, &labels, &chunks);
-            }
-        }
-        Ok(())
-    }
-
     /// The names of the labels of all series that pass, sorted, lent by the block. Without matchers
     /// none of the series is read.
     ///
     /// # Errors
     /// The index is damaged where it had to be read.
     pub fn label_names(&self, matchers: &[Matcher]) -> Result<Vec<&str>, Error> {
-        if matchers.is_empty() {
-            return Ok(self.index.names().collect());
-        }
-        let mut names = std::collections::BTreeSet::new();
-        self.each_series(matchers, |_, labels, _| {
-            names.extend(labels.iter().map(|&(name, _)| name));
-        })?;
-        Ok(names.into_iter().collect())
+        lookup::label_names(&self.index, matchers)
     }
 
     /// The values of the label `name` of all series that pass, sorted, lent by the block. Without
@@ -216,42 +194,7 @@ impl Block {
     /// # Errors
     /// The index is damaged where it had to be read.
     pub fn label_values(&self, name: &str, matchers: &[Matcher]) -> Result<Vec<&str>, Error> {
-        let (own, others): (Vec<_>, Vec<_>) =
-            matchers.iter().cloned().partition(|matcher| matcher.name() == name);
-        let own: Vec<&Matcher> = own.iter().collect();
-        let mut values = Vec::new();
-        for value in self.index.values(name, "") {
-            let (value, postings) = value?;
-            if resolve::passes(&own, &[(name, value)]) {
-                values.push((value, postings));
-            }
-        }
-        if others.is_empty() || values.is_empty() {
-            return Ok(values.into_iter().map(|(value, _)| value).collect());
-        }
-        let resolved = resolve::resolve(&self.index, &others)?;
-        if resolved.remaining.is_empty() && resolved.series.len() > values.len() {
-            // Fewer lists than series: see which lists have one of the series.
-            let mut seen = Vec::new();
-            for (value, postings) in values {
-                if resolve::overlaps(&resolved.series, &self.index.postings_at(postings)?) {
-                    seen.push(value);
-                }
-            }
-            return Ok(seen);
-        }
-        let mut seen = std::collections::BTreeSet::new();
-        let (mut labels, mut chunks) = (Vec::new(), Vec::new());
-        for reference in resolved.series {
-            self.index.series(reference, &mut labels, &mut chunks)?;
-            if let Some(&(_, value)) = labels.iter().find(|(candidate, _)| *candidate == name) {
-                let all = resolve::passes(&resolved.remaining, &labels);
-                if all && resolve::passes(&own, &[(name, value)]) {
-                    seen.insert(value);
-                }
-            }
-        }
-        Ok(seen.into_iter().collect())
+        lookup::label_values(&self.index, name, matchers)
     }
 
     /// How the series spread over labels, the `limit` largest of each kind. Reads the length of every

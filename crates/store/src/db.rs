@@ -2,6 +2,8 @@
 
 mod appender;
 mod cut;
+mod depart;
+mod departed;
 mod maintain;
 mod memory;
 mod querier;
@@ -22,6 +24,7 @@ use crate::disk::{Disk, Held};
 use crate::head::Head;
 use crate::head::replay::shards_on_disk;
 use crate::head::shard::Limits;
+use departed::Departed;
 use maintain::Maintenance;
 
 /// How a store behaves.
@@ -120,6 +123,9 @@ pub struct Maintained {
     pub blocks_deleted: u64,
     /// Series removed from the head.
     pub series_removed: u64,
+    /// Series whose samples were made ready to be found without the head, because nothing comes for
+    /// them any more. They are removed from it as soon as no query looks for them there.
+    pub series_departed: u64,
     /// Journal segments removed.
     pub segments_removed: u64,
     /// Chunks closed because nothing came for them any more, or the journal waited for them.
@@ -163,6 +169,12 @@ pub struct Stats {
     pub memory: Memory,
     /// Exemplars in memory.
     pub exemplars: u64,
+    /// Series that left the head and aren't in a block yet; one that left twice counts twice.
+    pub departed_series: u64,
+    /// Files that tell of them, and their bytes.
+    pub departed_files: u64,
+    /// See `departed_files`.
+    pub departed_bytes: u64,
 }
 
 /// The largest of each kind in the head, largest first.
@@ -178,9 +190,12 @@ pub struct Cardinality {
     pub series_by_pair: Vec<(String, u64)>,
 }
 
-/// What a query sees: the blocks, and the head from a time on. Replaced as a whole.
+/// What a query sees: the blocks, and the head from a time on, with what has left it. Replaced as a
+/// whole.
 pub(crate) struct View {
     pub(crate) blocks: Vec<Arc<Block>>,
+    /// Oldest first.
+    pub(crate) departed: Vec<Arc<Departed>>,
     /// Before this time, the blocks have what the head had.
     pub(crate) head_from: i64,
 }
@@ -263,7 +278,18 @@ impl Db {
         let head_from = head_from.unwrap_or(i64::MIN);
         let head = Head::new(&limits, shards, options.max_exemplars);
         head.start.store(head_from, Ordering::Release);
-        let mut recovery = head.recover()?;
+        let found = departed::open_all(disk, head_from)?;
+        let mut recovery = head.recover(&found.rows)?;
+        for departed in &found.departed {
+            head.min_time.fetch_min(departed.earliest(head_from), Ordering::Relaxed);
+            head.max_time.fetch_max(departed.last, Ordering::Relaxed);
+        }
+        damages.extend(found.damages);
+        let numbers = found.departed.iter().map(|departed| departed.number());
+        let departures =
+            numbers.chain(found.damaged.iter().copied()).max().map_or(1, |last| last + 1);
+        let newest = head.max_time.load(Ordering::Relaxed);
+        let maintenance = Maintenance::new(now_ms, departures, &found.damaged, newest);
         recovery.blocks = blocks.len() as u64;
         recovery.foreign_segments = foreign_segments(disk)?;
         for damage in damages {
@@ -273,8 +299,8 @@ impl Db {
             retention_ms: AtomicI64::new(options.retention_ms),
             options,
             head,
-            view: RwLock::new(Arc::new(View { blocks, head_from })),
-            maintenance: Mutex::new(Maintenance::new(now_ms)),
+            view: RwLock::new(Arc::new(View { blocks, departed: found.departed, head_from })),
+            maintenance: Mutex::new(maintenance),
             appenders: std::sync::atomic::AtomicUsize::new(0),
             held: Mutex::new(Some(held)),
         };
@@ -338,6 +364,12 @@ impl Db {
         let view = self.core.view.read().clone();
         stats.blocks = view.blocks.len() as u64;
         stats.block_bytes = view.blocks.iter().map(|block| block.size()).sum();
+        stats.departed_files = view.departed.len() as u64;
+        for departed in &view.departed {
+            stats.departed_series += u64::from(departed.series);
+            stats.departed_bytes += departed.bytes;
+            stats.memory_bytes += departed.memory() as u64;
+        }
         stats
     }
 

@@ -225,6 +225,13 @@ impl Index {
         fields.text()
     }
 
+    /// Bytes of memory held, beside what is mapped.
+    pub(crate) fn memory(&self) -> usize {
+        let samples: usize = self.names.iter().map(|name| name.samples.capacity()).sum();
+        (self.symbol_samples.capacity() + samples) * size_of::<u32>()
+            + self.names.capacity() * size_of::<Name>()
+    }
+
     /// The number of distinct strings.
     pub(crate) fn symbol_count(&self) -> u32 {
         self.symbol_count

@@ -82,7 +82,7 @@ impl Symbols {
 /// Takes the series of a block, in the order of their labels.
 pub(crate) struct IndexWriter<'d> {
     disk: &'d dyn Disk,
-    directory: String,
+    path: String,
     scratch: Output,
     symbols: Symbols,
     pairs: Vec<Pair>,
@@ -92,11 +92,12 @@ pub(crate) struct IndexWriter<'d> {
 }
 
 impl<'d> IndexWriter<'d> {
-    pub(crate) fn create(disk: &'d dyn Disk, directory: &str) -> Result<Self, Error> {
+    /// Of the file at `path`; until it is finished, `scratch` holds the series.
+    pub(crate) fn create(disk: &'d dyn Disk, path: String, scratch: String) -> Result<Self, Error> {
         Ok(IndexWriter {
             disk,
-            directory: directory.to_owned(),
-            scratch: Output::create(disk, format!("{directory}/series.scratch"))?,
+            path,
+            scratch: Output::create(disk, scratch)?,
             symbols: Symbols::default(),
             pairs: Vec::new(),
             pair_numbers: hashbrown::HashMap::default(),
@@ -134,8 +135,8 @@ impl<'d> IndexWriter<'d> {
         Ok(())
     }
 
-    /// Writes the file and makes it durable; gives its size.
-    pub(crate) fn finish(self) -> Result<u64, Error> {
+    /// Writes the file, and `tail` behind the index, and makes it durable; gives its size.
+    pub(crate) fn finish(self, tail: &[u8]) -> Result<u64, Error> {
         let path = self.scratch.finish_scratch()?;
         let scratch = self.disk.map(&path).map_err(|error| Error::io(path.as_str(), error))?;
 
@@ -151,9 +152,8 @@ impl<'d> IndexWriter<'d> {
             (rank[pair.name as usize], rank[pair.value as usize])
         });
 
-        let index = format!("{}/index", self.directory);
         let mut file = IndexFile {
-            out: Output::create(self.disk, index)?,
+            out: Output::create(self.disk, self.path)?,
             scratch: &scratch,
             symbols: &self.symbols,
             by_text: &by_text,
@@ -164,6 +164,7 @@ impl<'d> IndexWriter<'d> {
             references: Vec::with_capacity(self.series as usize),
         };
         file.write()?;
+        file.out.write(tail)?;
         let size = file.out.finish()?;
         drop(scratch);
         self.disk.remove(&path).map_err(|error| Error::io(path, error))?;

@@ -83,7 +83,11 @@ impl<'d> BlockWriter<'d> {
         disk.create_dir(&chunks).map_err(|error| Error::io(chunks, error))?;
         meta.stats = super::meta::Stats::default();
         Ok(BlockWriter {
-            index: Some(IndexWriter::create(disk, &directory)?),
+            index: Some(IndexWriter::create(
+                disk,
+                format!("{directory}/index"),
+                format!("{directory}/series.scratch"),
+            )?),
             chunks: Some(SegmentWriter::new(disk, &directory, bytes_max.min(SEGMENT_BYTES_MAX))),
             disk,
             directory,
@@ -170,7 +174,7 @@ impl<'d> BlockWriter<'d> {
         }
         self.meta.stats.num_series = u64::from(index.len());
         chunks.finish()?;
-        index.finish()?;
+        index.finish(&[])?;
         self.write_file("tombstones", &super::tombstones::encode_empty())?;
         self.write_file("meta.json", &self.meta.to_json())?;
         for directory in [format!("{}/chunks", self.directory), self.directory.clone()] {

@@ -3,25 +3,29 @@
 //! 1. The start of the head moves to the end of the block: nothing older is taken any more. What is
 //!    that old was refused already, but for batches on their way since before the newest sample came.
 //! 2. Open chunks of before are closed; the shards' chunk files end, so that they can be dropped.
-//! 3. The chunks are copied into a block, series by series.
+//! 3. The chunks are copied into a block, series by series: those of the head and those that departed.
+//!    Where chunks of a series overlap, because it came back with samples of a time before it left, they
+//!    are encoded anew.
 //! 4. The view is replaced: queries that begin now read the block, and the head from its end on.
 //!
 //! Where there was nothing, there is no block, and the next one begins at the earliest sample that the
 //! head really has: a sample from far in the past, or a long pause, costs one look through the rows.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use ulid::Ulid;
 use xxhash_rust::xxh64::xxh64;
 
+use super::departed::{Departed, Files, Merge};
 use super::maintain::ROWS;
 use super::{Core, Maintained, SeriesId, View, sort_blocks};
 use crate::block::{Block, BlockWriter, ChunkData, Meta, catalog};
-use crate::chunk::{self, Encoder};
-use crate::head::chunk_file::{ChunkFiles, MappedChunk};
+use crate::chunk::{self, Encoder, Encoding};
+use crate::head::chunk_file::MappedChunk;
 use crate::head::row::{ChunkRef, Slot};
-use crate::head::shard::range_start;
+use crate::head::shard::{CHUNK_SAMPLES, range_start};
 use crate::select::Samples;
 use crate::{Error, Labels};
 
@@ -31,6 +35,8 @@ pub(super) struct Cut {
     pub(super) start: i64,
     /// The view that was replaced.
     pub(super) replaced: Weak<View>,
+    /// Files of departed series that are not in the new view: all that they name is in blocks.
+    pub(super) departed: Vec<Arc<Departed>>,
 }
 
 /// Cuts one block, if one is due.
@@ -53,7 +59,8 @@ pub(super) fn cut(core: &Core, now_ms: i64, done: &mut Maintained) -> Result<Opt
     blocks.extend(block);
     sort_blocks(&mut blocks);
     let replaced = Arc::downgrade(&view);
-    *view = Arc::new(View { blocks, head_from: to });
+    let (departed, past) = view.departed.iter().cloned().partition(|old| old.last >= to);
+    *view = Arc::new(View { blocks, departed, head_from: to });
     drop(view);
     if empty {
         // Whoever appends from here on lowers it again, under the lock of a shard; what was appended
@@ -63,7 +70,7 @@ pub(super) fn cut(core: &Core, now_ms: i64, done: &mut Maintained) -> Result<Opt
     } else {
         head.min_time.fetch_max(to, Ordering::AcqRel);
     }
-    Ok(Some(Cut { start: to, replaced }))
+    Ok(Some(Cut { start: to, replaced, departed: past }))
 }
 
 fn write_block(
@@ -74,9 +81,8 @@ fn write_block(
     done: &mut Maintained,
 ) -> Result<Option<Arc<Block>>, Error> {
     let mut series = Vec::new();
-    let mut files = Vec::new();
     for number in 0..core.head.shards.len() {
-        files.push(collect(core, number, from, to, &mut series)?);
+        collect(core, number, from, to, &mut series)?;
     }
     let mut labelled = label(core, &series);
     drop(series);
@@ -90,21 +96,38 @@ fn write_block(
     let chance = u128::from(xxh64(&seed, 1)) << 16 | u128::from(xxh64(&seed, 2)) >> 48;
     let ulid = Ulid::from_parts(now_ms.max(0) as u64, chance);
     let mut writer = BlockWriter::create(disk, Meta::of_head(ulid, from, to))?;
-    for (labels, id, closed) in &labelled {
-        let walk = files[id.slot().shard()].walk_readable(*closed, from);
-        done.damages.extend(walk.damage.map(|error| format!("{labels}: {error}")));
-        let mut chunks = walk.chunks.iter().filter(|chunk| chunk.header().min_time < to).peekable();
-        if chunks.peek().is_some() {
-            writer.series(labels)?;
+    let view = core.view.read().clone();
+    let past = view.departed.iter().filter(|departed| departed.overlaps(from, to - 1));
+    let mut departed = Merge::new(past, from)?;
+    let mut files = Files::new(core);
+    let mut labelled = labelled.into_iter().peekable();
+    loop {
+        let next = labelled.peek().map(|(labels, ..)| labels);
+        let Some(labels) = next.into_iter().chain(departed.peek()).min().cloned() else { break };
+        let mut chunks = Vec::new();
+        if let Some((_, id, closed)) = labelled.next_if(|(next, ..)| *next == labels) {
+            let shard = files.shard(id.slot().shard());
+            let walk = shard.map(|files| files.walk_readable(closed, from));
+            let walk = walk.expect("the series is of a shard");
+            done.damages.extend(walk.damage.map(|error| format!("{labels}: {error}")));
+            chunks = walk.chunks;
         }
-        for chunk in chunks {
-            match copy_chunk(&mut writer, chunk, from, to) {
-                // What can't be read costs itself, not the block of all others.
-                Err(error) if error.is_corrupt() => done.damages.push(error.to_string()),
-                result => result?,
+        if departed.peek() == Some(&labels)
+            && let Some((_, parts)) = departed.next(from)
+        {
+            for entry in parts.iter().flatten().filter(|entry| entry.min_time < to) {
+                match files.chunk(entry) {
+                    Err(error) if error.is_corrupt() => {
+                        done.damages.push(format!("{labels}: {error}"));
+                    }
+                    found => chunks.push(found?),
+                }
             }
         }
+        chunks.retain(|chunk| chunk.header().min_time < to);
+        write_series(&mut writer, &labels, chunks, from, to, done)?;
     }
+    done.damages.append(&mut departed.damages);
     let Some(meta) = writer.finish()? else { return Ok(None) };
     let block = Block::open(disk, meta.ulid);
     if block.is_err() {
@@ -114,10 +137,106 @@ fn write_block(
     block.map(Some)
 }
 
-/// The earliest time from `to` on of which the head has a sample; `i64::MAX` if there is none. Walks
-/// the chunks of every series.
+/// Writes a series of these chunks, of which those listed first are believed where two have a sample of
+/// the same time.
+fn write_series(
+    writer: &mut BlockWriter<'_>,
+    labels: &Labels,
+    mut chunks: Vec<MappedChunk>,
+    from: i64,
+    to: i64,
+    done: &mut Maintained,
+) -> Result<(), Error> {
+    if chunks.is_empty() {
+        return Ok(());
+    }
+    writer.series(labels)?;
+    let range = |chunk: &MappedChunk| (chunk.header().min_time, chunk.header().max_time);
+    let believed: Vec<usize> = if chunks.is_sorted_by(|a, b| range(a).1 < range(b).0) {
+        Vec::new()
+    } else {
+        // What departed and didn't leave is told twice.
+        let mut order: Vec<usize> = (0..chunks.len()).collect();
+        order.sort_by_key(|&at| range(&chunks[at]));
+        order.dedup_by(|b, a| {
+            let (a, b) = (&chunks[*a], &chunks[*b]);
+            range(a) == range(b) && a.data() == b.data()
+        });
+        chunks = order.iter().map(|&at| chunks[at].clone()).collect();
+        order
+    };
+    let mut rest = &chunks[..];
+    let mut at = 0;
+    while let Some(first) = rest.first() {
+        let mut end = range(first).1;
+        let mut length = 1;
+        while let Some(next) = rest.get(length).filter(|next| range(next).0 <= end) {
+            end = end.max(range(next).1);
+            length += 1;
+        }
+        let written = if length == 1 {
+            copy_chunk(writer, first, from, to)
+        } else {
+            let mut overlapping: Vec<_> = (0..length).collect();
+            overlapping.sort_by_key(|&index| believed[at + index]);
+            let overlapping = overlapping.iter().map(|&index| &rest[index]);
+            encode_anew(writer, overlapping, from, to)
+        };
+        match written {
+            // What can't be read costs itself, not the block of all others.
+            Err(error) if error.is_corrupt() => done.damages.push(error.to_string()),
+            result => result?,
+        }
+        rest = &rest[length..];
+        at += length;
+    }
+    Ok(())
+}
+
+/// Writes the samples of overlapping chunks, the most believed first, as chunks that don't overlap.
+fn encode_anew<'c>(
+    writer: &mut BlockWriter<'_>,
+    chunks: impl Iterator<Item = &'c MappedChunk>,
+    from: i64,
+    to: i64,
+) -> Result<(), Error> {
+    let mut all = BTreeMap::new();
+    let mut samples = Samples::default();
+    for chunk in chunks {
+        samples.clear();
+        let encoding = chunk.header().encoding;
+        let decoded = chunk::decode(encoding, chunk.data(), from, to - 1, &mut samples);
+        decoded.map_err(|damage| Error::corrupt("head chunk", damage.to_string()))?;
+        for (&time, &value) in samples.timestamps.iter().zip(&samples.values) {
+            all.entry(time).or_insert(value);
+        }
+    }
+    let all: Vec<(i64, f64)> = all.into_iter().collect();
+    for samples in all.chunks(usize::from(CHUNK_SAMPLES)) {
+        write_samples(writer, samples)?;
+    }
+    Ok(())
+}
+
+/// Writes a chunk of these samples, if there are any.
+fn write_samples(writer: &mut BlockWriter<'_>, samples: &[(i64, f64)]) -> Result<(), Error> {
+    let (Some(first), Some(last)) = (samples.first(), samples.last()) else { return Ok(()) };
+    let mut encoder = Encoder::new();
+    let mut bytes = Vec::new();
+    for &(time, value) in samples {
+        let appended = encoder.append_growing(&mut bytes, time, value);
+        appended.expect("a chunk that was read has no more samples than fit into one");
+    }
+    let (min_time, max_time) = (first.0, last.0);
+    writer.chunk(&ChunkData { min_time, max_time, encoding: Encoding::XOR, bytes: &bytes })
+}
+
+/// The earliest time from `to` on of which the head has a sample, or one that departed; `i64::MAX` if
+/// there is none. Walks the chunks of every series.
 fn earliest(core: &Core, to: i64) -> i64 {
-    let mut earliest = i64::MAX;
+    let departed = core.view.read().departed.clone();
+    let mut earliest =
+        departed.iter().map(|departed| departed.earliest(to)).min().unwrap_or(i64::MAX);
     for shard in &core.head.shards {
         let mut first = 0;
         loop {
@@ -158,14 +277,14 @@ fn collect(
     from: i64,
     to: i64,
     series: &mut Vec<(SeriesId, ChunkRef)>,
-) -> Result<ChunkFiles, Error> {
+) -> Result<(), Error> {
     let mut first = 0;
     loop {
         let mut shard = core.head.shards[number].lock();
         let end = shard.rows.len().min(first + ROWS);
         if first == end {
             shard.end_chunk_file(to);
-            return Ok(shard.files.clone());
+            return Ok(());
         }
         let closing = shard.open_rows(first..end, |row| row.min_time() < to);
         shard.close(closing)?;
@@ -218,16 +337,6 @@ fn copy_chunk(
     let mut samples = Samples::default();
     let decoded = chunk::decode(header.encoding, chunk.data(), from, to - 1, &mut samples);
     decoded.map_err(|damage| Error::corrupt("head chunk", damage.to_string()))?;
-    let (Some(&min_time), Some(&max_time)) =
-        (samples.timestamps.first(), samples.timestamps.last())
-    else {
-        return Ok(());
-    };
-    let mut encoder = Encoder::new();
-    let mut bytes = Vec::new();
-    for (&time, &value) in samples.timestamps.iter().zip(&samples.values) {
-        let appended = encoder.append_growing(&mut bytes, time, value);
-        appended.expect("a part has no more samples than the whole");
-    }
-    writer.chunk(&ChunkData { min_time, max_time, encoding: header.encoding, bytes: &bytes })
+    let samples: Vec<_> = samples.timestamps.into_iter().zip(samples.values).collect();
+    write_samples(writer, &samples)
 }

@@ -8,8 +8,9 @@
 //! 4. what blocks have now leaves the head, once no running query looks for it there;
 //! 5. open chunks to which nothing comes any more, or for which the journal waits, are closed, and
 //!    segments that only closed chunks need are removed;
-//! 6. logs of definitions with mostly removed series are written anew;
-//! 7. the journal is made durable.
+//! 6. series that went stale leave ([`super::depart`]);
+//! 7. logs of definitions with mostly removed series are written anew;
+//! 8. the journal is made durable.
 //!
 //! A step that fails does not keep the others from being done: a full disk is what retention and the
 //! removal of segments end.
@@ -18,7 +19,8 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-use super::{Core, Maintained, SeriesId, View, sort_blocks};
+use super::depart::Departures;
+use super::{Core, Maintained, SeriesId, View, departed, sort_blocks};
 use crate::Error;
 use crate::block::catalog;
 use crate::disk::Disk;
@@ -39,9 +41,9 @@ const SEGMENTS_KEPT: u32 = 4;
 /// A chunk without new samples for so long is closed...
 const IDLE_MS: i64 = 30 * 60_000;
 /// ... sooner if the last one says that the series is gone.
-const STALE_MS: i64 = 5 * 60_000;
+pub(super) const STALE_MS: i64 = 5 * 60_000;
 /// The value of that sample.
-const STALE: u64 = 0x7ff0_0000_0000_0002;
+pub(super) const STALE: u64 = 0x7ff0_0000_0000_0002;
 /// Blocks that one round writes at most.
 const BLOCKS_AT_ONCE: usize = 4;
 /// Series that are removed under one lock of the index.
@@ -58,6 +60,9 @@ pub(super) struct Maintenance {
     retired: Vec<Weak<View>>,
     /// Before this time, the head can be emptied once `retired` is.
     truncate_before: Option<i64>,
+    departures: Departures,
+    /// Files of departed series that no new query reads, with the last time of their samples.
+    left_over: Vec<(u32, i64)>,
 }
 
 pub(super) fn sync_dir(disk: &dyn Disk, path: &str) -> Result<(), Error> {
@@ -73,7 +78,7 @@ fn sync_file(disk: &dyn Disk, path: &str) -> Result<(), Error> {
     }
 }
 
-fn remove(disk: &dyn Disk, path: &str) -> Result<(), Error> {
+pub(super) fn remove(disk: &dyn Disk, path: &str) -> Result<(), Error> {
     match disk.remove(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io(path, error)),
         _ => Ok(()),
@@ -99,13 +104,17 @@ pub(super) fn sync(core: &Core) -> Result<(), Error> {
 
 /// Whether something that was last done at `last` has to be done again. A clock that was set back
 /// must not put it off.
-fn due(now_ms: i64, last: i64, every: i64) -> bool {
+pub(super) fn due(now_ms: i64, last: i64, every: i64) -> bool {
     now_ms < last || now_ms.saturating_sub(last) >= every
 }
 
 impl Maintenance {
-    pub(super) fn new(now_ms: i64) -> Self {
+    /// `departures` is the number of the next file of departed series; of those that are `damaged`, none
+    /// has anything later than `newest`.
+    pub(super) fn new(now_ms: i64, departures: u32, damaged: &[u32], newest: i64) -> Self {
         Maintenance {
+            departures: Departures::new(now_ms, departures),
+            left_over: damaged.iter().map(|&number| (number, newest)).collect(),
             last_sweep: now_ms,
             last_sync: now_ms,
             segments_since: now_ms,
@@ -130,6 +139,7 @@ impl Maintenance {
             && let Some(start) = self.truncate_before
         {
             first = first.and(truncate(core, start, &mut done));
+            first = first.and(self.remove_departed(core, start));
             self.truncate_before = None;
             sweep = true;
         }
@@ -137,6 +147,10 @@ impl Maintenance {
         if sweep {
             self.last_sweep = now_ms;
             first = first.and(sweep_shards(core, now_ms, &mut done));
+            if self.departures.due(now_ms) {
+                remove_empty(core, &mut done);
+            }
+            first = first.and(self.departures.run(core, now_ms, &mut done));
             first = first.and(rewrite_definitions(core));
         }
         if due(now_ms, self.last_sync, core.options.sync_interval_ms) {
@@ -151,8 +165,24 @@ impl Maintenance {
             let Some(cut) = super::cut::cut(core, now_ms, done)? else { break };
             self.retired.push(cut.replaced);
             self.truncate_before = Some(cut.start);
+            self.left_over.extend(cut.departed.iter().map(|old| (old.number(), old.last)));
         }
         Ok(())
+    }
+
+    /// Removes the files of departed series that end before `start`.
+    fn remove_departed(&mut self, core: &Core, start: i64) -> Result<(), Error> {
+        let mut first = Ok(());
+        self.left_over.retain(|&(number, last)| {
+            if last >= start {
+                return true;
+            }
+            let removed = remove(&**core.disk(), &departed::path(number));
+            let stays = removed.is_err();
+            first = std::mem::replace(&mut first, Ok(())).and(removed);
+            stays
+        });
+        first
     }
 
     fn end_segments(&mut self, core: &Core, now_ms: i64) {
@@ -180,7 +210,8 @@ impl Maintenance {
         sort_blocks(&mut blocks);
         // Who still looks at it reads the head from where it says.
         self.retired.push(Arc::downgrade(&view));
-        *core.view.write() = Arc::new(View { blocks, head_from: view.head_from });
+        let departed = view.departed.clone();
+        *core.view.write() = Arc::new(View { blocks, departed, head_from: view.head_from });
         // Running queries keep the blocks mapped.
         let mut first = Ok(());
         for ulid in leaving {
@@ -200,7 +231,6 @@ fn truncate(core: &Core, start: i64, done: &mut Maintained) -> Result<(), Error>
         {
             let mut shard = core.head.shards[number].lock();
             let shard = &mut *shard;
-            shard.round += 1;
             // What is written to stays; cutting the block ended it if it had anything of before.
             let last = shard.contents.last().map_or(0, |last| last.number);
             let gone = |number: u32, latest: i64| number != last && latest < start;
@@ -227,37 +257,61 @@ fn truncate(core: &Core, start: i64, done: &mut Maintained) -> Result<(), Error>
 
 /// Removes the series of a shard whose samples all lie before `start`.
 fn remove_series(core: &Core, number: usize, start: i64, done: &mut Maintained) {
-    let idle = |row: &Row, round: u32| {
-        row.is_alive()
-            && !row.is_open()
-            && match row.last() {
-                Some((last, _)) => last < start,
-                // A series that was just created gets the chance of a first sample.
-                None => row.rounds(round) >= 2,
-            }
-    };
+    let gone = |row: &Row| !row.is_open() && row.last().is_some_and(|(last, _)| last < start);
+    let ids = rows_of(core, number, |row, _| gone(row));
+    remove_rows(core, number, &ids, |row, _| gone(row), done);
+}
+
+/// Removes the series that were created and got no sample. One that was just created gets the chance of
+/// a first one.
+fn remove_empty(core: &Core, done: &mut Maintained) {
+    for (number, shard) in core.head.shards.iter().enumerate() {
+        let round = {
+            let mut shard = shard.lock();
+            shard.round += 1;
+            shard.round
+        };
+        let empty =
+            |row: &Row| !row.is_open() && row.last().is_none() && row.rounds(round) >= 2;
+        let ids = rows_of(core, number, |row, _| empty(row));
+        remove_rows(core, number, &ids, |row, _| empty(row), done);
+    }
+}
+
+/// The series of a shard for whose rows `which` says so.
+fn rows_of(core: &Core, number: usize, which: impl Fn(&Row, SeriesId) -> bool) -> Vec<SeriesId> {
     let mut ids = Vec::new();
     let mut first = 0;
     loop {
         let shard = core.head.shards[number].lock();
         let end = shard.rows.len().min(first + ROWS);
-        for row in first..end {
-            let found = shard.rows.get(row).filter(|row| idle(row, shard.round));
-            ids.extend(found.map(|found| SeriesId::new(Slot::new(number, row), found.generation)));
-        }
         if first == end {
-            break;
+            return ids;
         }
+        ids.extend((first..end).filter_map(|row| {
+            let found = shard.rows.get(row).filter(|row| row.is_alive())?;
+            let id = SeriesId::new(Slot::new(number, row), found.generation);
+            which(found, id).then_some(id)
+        }));
         first = end;
     }
-    for ids in ids.chunks_mut(REMOVED_AT_ONCE) {
+}
+
+/// Removes series of a shard, as far as `which` still says so: a sample may have come in between.
+pub(super) fn remove_rows(
+    core: &Core,
+    number: usize,
+    ids: &[SeriesId],
+    which: impl Fn(&Row, SeriesId) -> bool,
+    done: &mut Maintained,
+) {
+    for ids in ids.chunks(REMOVED_AT_ONCE) {
         let mut index = core.head.index.write();
         let mut shard = core.head.shards[number].lock();
         let shard = &mut *shard;
         let mut removed = Vec::with_capacity(ids.len());
-        for &id in &*ids {
-            // A sample may have come in between.
-            if shard.rows.series(id).is_some_and(|row| idle(row, shard.round)) {
+        for &id in ids {
+            if shard.rows.series(id).is_some_and(|row| which(row, id)) {
                 shard.rows.remove(id.slot().row(), &mut shard.slab);
                 removed.push(id);
             }
@@ -322,15 +376,30 @@ fn remove_segments(
     done: &mut Maintained,
 ) -> Result<(), Error> {
     let disk = &**core.disk();
-    let (segments, files, last) = {
+    let segments: Vec<u32> = {
         let shard = core.head.shards[number].lock();
         let finished = shard.log.finished.iter().map(|segment| segment.number);
-        let segments: Vec<u32> = finished.filter(|&segment| segment < needed).collect();
-        (segments, shard.files.clone(), shard.contents.last().map(|last| last.number))
+        finished.filter(|&segment| segment < needed).collect()
     };
     if segments.is_empty() {
         return Ok(());
     }
+    sync_chunks(core, number)?;
+    for &segment in &segments {
+        remove(disk, &segment_path(number, segment))?;
+        done.segments_removed += 1;
+        core.head.shards[number].lock().log.finished.retain(|other| other.number != segment);
+    }
+    Ok(())
+}
+
+/// Makes the closed chunks of a shard durable.
+pub(super) fn sync_chunks(core: &Core, number: usize) -> Result<(), Error> {
+    let disk = &**core.disk();
+    let (files, last) = {
+        let shard = core.head.shards[number].lock();
+        (shard.files.clone(), shard.contents.last().map(|last| last.number))
+    };
     for file in files.files() {
         if !file.durable.load(Ordering::Relaxed) {
             sync_file(disk, file.path())?;
@@ -338,13 +407,7 @@ fn remove_segments(
             file.durable.store(Some(file.number) != last, Ordering::Relaxed);
         }
     }
-    sync_dir(disk, "head")?;
-    for &segment in &segments {
-        remove(disk, &segment_path(number, segment))?;
-        done.segments_removed += 1;
-        core.head.shards[number].lock().log.finished.retain(|other| other.number != segment);
-    }
-    Ok(())
+    sync_dir(disk, "head")
 }
 
 /// Writes the definitions of living series anew where the logs are mostly of removed ones, or many.
@@ -363,7 +426,7 @@ fn rewrite_definitions(core: &Core) -> Result<(), Error> {
             log.ended_definitions.clone()
         };
         // What is created from here on stands in the next log.
-        let ids = living(core, number);
+        let ids = rows_of(core, number, |_, _| true);
         let Some(&last) = ended.last() else { continue };
         let disk = &**core.disk();
         let (temporary, path) =
@@ -377,24 +440,6 @@ fn rewrite_definitions(core: &Core) -> Result<(), Error> {
         core.head.shards[number].lock().log.replaced_definitions(last, ids.len() as u64, bytes);
     }
     Ok(())
-}
-
-/// The series of a shard.
-fn living(core: &Core, number: usize) -> Vec<SeriesId> {
-    let mut ids = Vec::new();
-    let mut first = 0;
-    loop {
-        let shard = core.head.shards[number].lock();
-        let end = shard.rows.len().min(first + ROWS);
-        if first == end {
-            return ids;
-        }
-        ids.extend((first..end).filter_map(|row| {
-            let alive = shard.rows.get(row).filter(|row| row.is_alive())?;
-            Some(SeriesId::new(Slot::new(number, row), alive.generation))
-        }));
-        first = end;
-    }
 }
 
 fn write_definitions(core: &Core, ids: &[SeriesId], path: &str) -> Result<u64, Error> {

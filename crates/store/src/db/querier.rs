@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::departed::Departed;
 use super::{Core, SeriesId, View};
 use crate::block::Block;
 use crate::chunk::{self, Encoding};
@@ -43,6 +44,14 @@ impl Querier {
         (from <= to && from <= newest).then_some(from)
     }
 
+    /// The files of departed series that may have something in `from..=to`, and from where on each is
+    /// read; the first one is believed most.
+    fn departed(&self, from: i64, to: i64) -> impl Iterator<Item = (&Arc<Departed>, i64)> {
+        let from = from.max(self.view.head_from);
+        let all = self.view.departed.iter().rev();
+        all.filter(move |departed| departed.overlaps(from, to)).map(move |found| (found, from))
+    }
+
     fn head_series(
         &self,
         matchers: &[Matcher],
@@ -72,6 +81,9 @@ impl Querier {
             }
         } else if self.head_from(self.from, self.to).is_some() {
             self.core.head.index.read().each_name(&mut add);
+        }
+        for (departed, _) in self.departed(self.from, self.to) {
+            departed.label_names(matchers)?.into_iter().for_each(&mut add);
         }
         for block in self.blocks(self.from, self.to) {
             block.label_names(matchers)?.into_iter().for_each(&mut add);
@@ -106,6 +118,9 @@ impl Querier {
                 }
             });
         }
+        for (departed, _) in self.departed(self.from, self.to) {
+            departed.label_values(name, matchers)?.into_iter().for_each(&mut add);
+        }
         for block in self.blocks(self.from, self.to) {
             block.label_values(name, matchers)?.into_iter().for_each(&mut add);
         }
@@ -119,6 +134,10 @@ impl Querier {
     pub fn series(&self, matchers: &[Matcher], limit: usize) -> Result<Vec<Labels>, Error> {
         let head = self.head_series(matchers, self.from, self.to)?;
         let mut found: Vec<_> = head.into_iter().map(|(_, labels)| labels).collect();
+        for (departed, from) in self.departed(self.from, self.to) {
+            let lists = departed.select(&self.core, matchers, from, self.to)?;
+            found.extend(lists.iter().flatten().map(|series| series.labels().clone()));
+        }
         for block in self.blocks(self.from, self.to) {
             let series = block.select(matchers, self.from, self.to)?;
             found.extend(series.iter().map(|series| series.labels().clone()));
@@ -181,6 +200,12 @@ impl Select for Querier {
                 Box::new(HeadSeries { core, id, labels, from: head_from, to }) as Box<dyn Series>
             });
             lists.push(series.collect());
+        }
+        for (departed, from) in self.departed(from, to) {
+            for series in departed.select(&self.core, matchers, from, to)? {
+                let series = series.into_iter();
+                lists.push(series.map(|series| Box::new(series) as Box<dyn Series>).collect());
+            }
         }
         for block in self.blocks(from, to) {
             let series = block.select(matchers, from, to)?.into_iter();

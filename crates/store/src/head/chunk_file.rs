@@ -164,10 +164,16 @@ pub(crate) struct ChunkFiles {
 pub(crate) struct MappedChunk {
     bytes: Bytes,
     offset: usize,
+    file: u32,
     header: Header,
 }
 
 impl MappedChunk {
+    /// Where it stands.
+    pub(crate) fn place(&self) -> ChunkRef {
+        ChunkRef::new(self.file, self.offset as u32)
+    }
+
     pub(crate) fn header(&self) -> &Header {
         &self.header
     }
@@ -216,7 +222,7 @@ impl ChunkFiles {
             let context = format!("{} at byte {offset}", file.path);
             return Err(Error::corrupt(context, "no whole chunk stands there"));
         };
-        Ok(Some(MappedChunk { bytes, offset, header }))
+        Ok(Some(MappedChunk { bytes, offset, file: at.file(), header }))
     }
 
     /// The chunks of a series from `last` back that have samples from `from` on, oldest first.

@@ -91,6 +91,11 @@ impl Ring {
         true
     }
 
+    /// Whether the series has exemplars.
+    pub(crate) fn has(&self, id: SeriesId) -> bool {
+        self.last.contains_key(&id)
+    }
+
     /// The series that have exemplars.
     pub(crate) fn series(&self) -> impl Iterator<Item = SeriesId> + '_ {
         self.last.keys().copied()

@@ -4,7 +4,7 @@
 //! 1. the definitions make rows;
 //! 2. the files of closed chunks are checked and scanned; each row gets its last chunk;
 //! 3. the segments are replayed; samples that a closed chunk has are passed over;
-//! 4. series without samples leave, the others go to the index.
+//! 4. series without samples leave, and those that had departed; the others go to the index.
 //!
 //! What is damaged is reported and costs what stands in it; nothing stops the start but a disk that
 //! refuses.
@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 
 use super::Head;
 use super::chunk_file::{self, ChunkFile, Found, Header};
+use super::departed::DepartedRows;
 use super::log::{Finished, definitions_path, segment_path};
 use super::row::{ChunkRef, SHARDS_MAX, Slot};
 use super::shard::{Contents, Shard, TIME_MAX, chunk_path};
@@ -103,8 +104,8 @@ fn list(disk: &dyn crate::Disk) -> Result<Vec<Files>, Error> {
 
 impl Head {
     /// Reads what the disk holds; the head is empty before. Samples before the head's start are
-    /// passed over.
-    pub(crate) fn recover(&self) -> Result<Recovery, Error> {
+    /// passed over, and the rows of `departed` do not come back.
+    pub(crate) fn recover(&self, departed: &DepartedRows) -> Result<Recovery, Error> {
         let files = list(&*self.limits.disk)?;
         let next = AtomicUsize::new(0);
         let all = Mutex::new((Recovery::default(), Ok(())));
@@ -115,6 +116,7 @@ impl Head {
                 let mut replay = Replay {
                     head: self,
                     files,
+                    departed,
                     shard: &mut self.shards[number].lock(),
                     recovery: Recovery::default(),
                     closed_until: Vec::new(),
@@ -146,6 +148,7 @@ impl Head {
 struct Replay<'a> {
     head: &'a Head,
     files: &'a Files,
+    departed: &'a DepartedRows,
     shard: &'a mut Shard,
     recovery: Recovery,
     /// By row: the last time in a closed chunk.
@@ -374,8 +377,12 @@ impl Replay<'_> {
         let row = self.shard.rows.get_mut(entry.row);
         let row = row.filter(|row| row.is_alive() && row.generation == entry.generation);
         let Some(row) = row else {
-            // Of a series whose definition is lost; one that was removed had nothing since the start.
-            self.recovery.samples_lost += u64::from(entry.timestamp >= start);
+            // Of a series whose definition is lost; one that was removed had nothing since the start,
+            // and what departed is safe.
+            let until = self.departed.until(self.shard.number, entry.row, entry.generation);
+            let lost =
+                entry.timestamp >= start && until.is_none_or(|until| entry.timestamp > until);
+            self.recovery.samples_lost += u64::from(lost);
             return Ok(());
         };
         let bits = match entry.value {
@@ -455,13 +462,19 @@ impl Replay<'_> {
                     row.set_last(last.timestamp(), last.value().to_bits());
                 }
             }
+            let until = self.departed.until(self.shard.number, number, row.generation);
             match row.last() {
+                // All that it has is found elsewhere.
+                Some((last, _)) if !row.is_open() && until.is_some_and(|until| last <= until) => {
+                    self.shard.rows.remove(number, &mut self.shard.slab);
+                }
                 Some((last, _)) => max_time = max_time.max(last),
                 None => self.shard.rows.remove(number, &mut self.shard.slab),
             }
         }
         update(&self.head.min_time, &self.head.max_time, min_time, max_time);
-        self.shard.generation = self.generation.saturating_add(1);
+        let departed = self.departed.generation(self.shard.number);
+        self.shard.generation = self.generation.max(departed).saturating_add(1);
         self.shard.rows.find_free();
         for &number in &self.files.definitions {
             let path = definitions_path(self.shard.number, number);
@@ -482,6 +495,12 @@ impl Replay<'_> {
                     return;
                 }
                 let labels = labels.chunks_exact(2).map(|pair| (pair[0], pair[1]));
+                let until = self.departed.until(self.shard.number, row, generation);
+                if index.find(labels.clone()).is_some() && until.is_some() {
+                    // It departed and came back as another one; what it has is found elsewhere.
+                    self.shard.rows.remove(row, &mut self.shard.slab);
+                    return;
+                }
                 if index.find(labels.clone()).is_some() {
                     self.recovery.damage(|| {
                         format!(

@@ -1,0 +1,247 @@
+//! Series that went stale leave the head, long before their samples are cut into a block.
+//!
+//! 1. Series without an open chunk whose last sample is a stale marker of some minutes ago, or that got
+//!    nothing for long, are collected, shard by shard. Their chunks are made durable.
+//! 2. Their labels and the places of their chunks are written to a file ([`super::departed`]), which is
+//!    durable before anything else happens. From here on a start leaves them out.
+//! 3. The view is replaced by one with that file. Queries that begin now find them there, and those that
+//!    are also still in the head once.
+//! 4. When nobody holds an older view any more, rows, index and strings are released. A series to which
+//!    something came in the meantime stays: the file says less of it than the head does.
+//! 5. Small files are merged.
+//!
+//! A failure or a crash between any two of these leaves a file that repeats what the head still has, or
+//! none. A series that comes back after it left is a new one of the head.
+//!
+//! Series with exemplars stay, because these are found by them; so do series one of whose chunks can't
+//! be read.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+
+use super::departed::{self, Departed};
+use super::maintain::{ROWS, STALE, STALE_MS, remove, remove_rows, sync_chunks};
+use super::{Core, Maintained, SeriesId, View};
+use crate::Error;
+use crate::block::index_writer::ChunkEntry;
+use crate::head::departed::DepartedRow;
+use crate::head::row::{ChunkRef, Row, Slot};
+
+/// Series leave this often: each time costs a file.
+const INTERVAL_MS: i64 = 5 * 60_000;
+/// Series that leave in one file: their labels are in memory while it is written.
+const SERIES_AT_ONCE: usize = 1 << 16;
+/// A series leaves when nothing came for it for so long, at least; and for half a block, before which
+/// samples are too old to come, so that one that comes back does not reach into its past.
+const IDLE_MS: i64 = 60 * 60_000;
+
+/// A series that is to leave: its place, its last closed chunk, and the time of its last sample.
+#[derive(Clone, Copy)]
+struct Leaving {
+    id: SeriesId,
+    closed: ChunkRef,
+    until: i64,
+}
+
+impl Leaving {
+    /// Whether nothing came since.
+    fn is_still(&self, row: &Row) -> bool {
+        !row.is_open()
+            && row.closed == self.closed
+            && row.last().is_some_and(|(last, _)| last == self.until)
+    }
+}
+
+/// What is to be remembered between two rounds.
+pub(super) struct Departures {
+    last: i64,
+    /// The number of the next file.
+    number: u32,
+    /// Written and in the view, and still in the head.
+    leaving: Vec<Leaving>,
+    /// Views without them, to which somebody may hold.
+    before: Vec<Weak<View>>,
+}
+
+impl Departures {
+    /// The next file gets `number`.
+    pub(super) fn new(now_ms: i64, number: u32) -> Self {
+        Departures { last: now_ms, number, leaving: Vec::new(), before: Vec::new() }
+    }
+
+    /// Whether series may be leaving now.
+    pub(super) fn due(&self, now_ms: i64) -> bool {
+        super::maintain::due(now_ms, self.last, INTERVAL_MS)
+    }
+
+    /// Lets go whoever can. Idle chunks are closed before this.
+    pub(super) fn run(
+        &mut self,
+        core: &Core,
+        now_ms: i64,
+        done: &mut Maintained,
+    ) -> Result<(), Error> {
+        self.release(core, done);
+        if !self.leaving.is_empty() || !self.due(now_ms) {
+            return Ok(());
+        }
+        self.last = now_ms;
+        let mut collected = Vec::new();
+        for number in 0..core.head.shards.len() {
+            collect(core, number, now_ms, &mut collected);
+        }
+        let exemplars = core.head.exemplars.lock();
+        collected.retain(|leaving| !exemplars.has(leaving.id));
+        drop(exemplars);
+        for leaving in collected.chunks(SERIES_AT_ONCE) {
+            self.depart(core, leaving, done)?;
+            self.release(core, done);
+        }
+        merge(core, done)
+    }
+
+    /// Steps 2 and 3.
+    fn depart(
+        &mut self,
+        core: &Core,
+        leaving: &[Leaving],
+        done: &mut Maintained,
+    ) -> Result<(), Error> {
+        let mut files = Vec::new();
+        for (number, shard) in core.head.shards.iter().enumerate() {
+            files.push(shard.lock().files.clone());
+            if leaving.iter().any(|leaving| leaving.id.slot().shard() == number) {
+                sync_chunks(core, number)?;
+            }
+        }
+        // Not the head's start: that moves before a block is there.
+        let start = core.view.read().head_from;
+        let mut series = Vec::with_capacity(leaving.len());
+        let mut scratch = Vec::new();
+        for leaving in leaving.chunks(ROWS as usize) {
+            let index = core.head.index.read();
+            for &leaving in leaving {
+                let labels = index.labels(leaving.id.slot(), &mut scratch);
+                series.extend(
+                    labels.filter(|(id, _)| *id == leaving.id).map(|(_, labels)| (labels, leaving)),
+                );
+            }
+        }
+        series.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        let disk = &**core.disk();
+        let mut writer = departed::Writer::create(disk)?;
+        let mut rows = Vec::with_capacity(series.len());
+        let mut left = Vec::with_capacity(series.len());
+        for (labels, leaving) in series {
+            let slot = leaving.id.slot();
+            let walk = files[slot.shard()].walk_readable(leaving.closed, start);
+            let chunks: Option<Vec<ChunkEntry>> = departed::entries(slot.shard(), &walk.chunks);
+            // Where something is damaged, it stays as it is.
+            let (Some(chunks), None) = (chunks, walk.damage) else { continue };
+            if chunks.is_empty() {
+                continue;
+            }
+            writer.series(&labels, &chunks)?;
+            rows.push(DepartedRow {
+                shard: slot.shard() as u32,
+                row: slot.row(),
+                generation: leaving.id.generation(),
+                until: leaving.until,
+            });
+            left.push(leaving);
+        }
+        let number = self.number;
+        // A failure may leave a file: the next one gets another name.
+        self.number += 1;
+        rows.sort_unstable();
+        let Some(departed) = writer.finish(number, rows)? else { return Ok(()) };
+        let replaced = replace(core, |all| all.push(departed));
+        done.series_departed += left.len() as u64;
+        self.before.push(replaced);
+        self.leaving.extend(left);
+        Ok(())
+    }
+
+    /// Step 4, if it is time.
+    fn release(&mut self, core: &Core, done: &mut Maintained) {
+        self.before.retain(|view| view.strong_count() > 0);
+        if !self.before.is_empty() || self.leaving.is_empty() {
+            return;
+        }
+        let mut leaving = std::mem::take(&mut self.leaving);
+        leaving.sort_unstable_by_key(|leaving| leaving.id.slot());
+        for of_shard in leaving.chunk_by(|a, b| a.id.slot().shard() == b.id.slot().shard()) {
+            let still = |row: &Row, id: SeriesId| {
+                let found = of_shard.binary_search_by_key(&id.slot(), |leaving| leaving.id.slot());
+                found.is_ok_and(|at| of_shard[at].is_still(row))
+            };
+            let ids: Vec<_> = of_shard.iter().map(|leaving| leaving.id).collect();
+            remove_rows(core, of_shard[0].id.slot().shard(), &ids, still, done);
+        }
+    }
+}
+
+/// Replaces the view by one with other files of departed series.
+fn replace(core: &Core, change: impl FnOnce(&mut Vec<Arc<Departed>>)) -> Weak<View> {
+    let mut view = core.view.write();
+    let mut departed = view.departed.clone();
+    change(&mut departed);
+    let replaced = Arc::downgrade(&view);
+    *view = Arc::new(View { blocks: view.blocks.clone(), departed, head_from: view.head_from });
+    replaced
+}
+
+/// Lists the series of a shard that are to leave.
+fn collect(core: &Core, number: usize, now_ms: i64, collected: &mut Vec<Leaving>) {
+    // A clock that runs ahead, here or at a target, must not make everything look idle.
+    let now = now_ms.min(core.head.max_time.load(Ordering::Acquire));
+    let start = core.view.read().head_from;
+    let idle = IDLE_MS.max(core.head.limits.block_range / 2);
+    let mut first = 0;
+    loop {
+        let shard = core.head.shards[number].lock();
+        let end = shard.rows.len().min(first + ROWS);
+        if first == end {
+            return;
+        }
+        for row in first..end {
+            let Some(found) = shard.rows.get(row) else { continue };
+            let Some((last, value)) = found.last().filter(|_| found.is_alive() && !found.is_open()) else {
+                continue;
+            };
+            let limit = if value == STALE { STALE_MS } else { idle };
+            if last >= start && now.saturating_sub(last) >= limit && found.closed != ChunkRef::NONE
+            {
+                let id = SeriesId::new(Slot::new(number, row), found.generation);
+                collected.push(Leaving { id, closed: found.closed, until: last });
+            }
+        }
+        first = end;
+    }
+}
+
+/// Step 5.
+fn merge(core: &Core, done: &mut Maintained) -> Result<(), Error> {
+    let disk = &**core.disk();
+    loop {
+        let view = core.view.read().clone();
+        let departed = &view.departed;
+        let count = departed::to_merge(departed.iter().map(|departed| departed.series));
+        if count == 0 {
+            return Ok(());
+        }
+        let merging = &departed[departed.len() - count..];
+        // What every query reads from blocks is left out.
+        let merged = departed::merge(disk, merging, view.head_from, &mut done.damages)?;
+        let replaced = merged.is_some();
+        replace(core, |all| {
+            all.truncate(all.len() - count);
+            all.extend(merged);
+        });
+        // Who reads them has them mapped. The merged one has the name of the youngest.
+        let leaving = &merging[..count - usize::from(replaced)];
+        for departed in leaving {
+            remove(disk, &departed::path(departed.number()))?;
+        }
+    }
+}
