@@ -13,23 +13,28 @@ use store::{Appender, Db, Labels, Options};
 use testkit::disk::{End, SimulatedDisk};
 use testkit::random::Random;
 
-const RANGE: i64 = 200_000;
+/// Length of a block where blocks are to be cut often, and where series are to leave before.
+const SHORT: i64 = 200_000;
+const LONG: i64 = 2_000_000;
 
 struct Life {
     random: Random,
+    range: i64,
     now: i64,
     /// What commits said is in.
     committed: Content,
     /// What of it was committed before the last sync.
     synced: Content,
+    /// Series that left.
+    departed: u64,
     /// What was ever handed in.
     offered: BTreeMap<Labels, BTreeMap<i64, Vec<u64>>>,
 }
 
-fn options() -> Options {
+fn options(range: i64) -> Options {
     Options {
         retention_ms: 0,
-        block_range_ms: RANGE,
+        block_range_ms: range,
         segment_bytes: 1_500,
         shards: 2,
         sync_interval_ms: 20_000,
@@ -39,11 +44,13 @@ fn options() -> Options {
 
 impl Life {
     fn commit(&mut self, appender: &mut Appender) -> bool {
-        let first = self.random.below(12);
+        // Where series are to leave, others come by and by.
+        let drift = if self.range == LONG { self.now as u64 / 150_000 * 3 } else { 0 };
+        let first = self.random.below(12) + drift % 60;
         let mut batch = Vec::new();
         for number in first..first + 1 + self.random.below(12) {
             // A few series come and go, so that removal and reuse of rows are met.
-            let generation = if number % 4 == 0 { self.now / (2 * RANGE) } else { 0 };
+            let generation = if number % 4 == 0 { self.now / (2 * self.range) } else { 0 };
             let labels = Labels::from_pairs([
                 ("__name__", "m"),
                 ("number", &number.to_string()),
@@ -51,6 +58,7 @@ impl Life {
             ]);
             let Ok(id) = appender.series(&labels) else { return false };
             let value = match self.random.below(4) {
+                0 | 1 if self.range == LONG => f64::from_bits(0x7ff0_0000_0000_0002),
                 0 => self.random.unit(),
                 1 => 7.0,
                 _ => self.now as f64 + number as f64,
@@ -71,7 +79,8 @@ impl Life {
     fn live(&mut self, db: &Db, disk: &SimulatedDisk) {
         let mut appenders = [db.appender(), db.appender()];
         while !disk.has_ended() {
-            self.now += 1 + self.random.below(3_000) as i64;
+            let step = if self.range == LONG { 20_000 } else { 3_000 };
+            self.now += 1 + self.random.below(step) as i64;
             match self.random.below(30) {
                 0 => {
                     let before = self.committed.clone();
@@ -79,8 +88,11 @@ impl Life {
                         self.synced = before;
                     }
                 }
-                1..4 => drop(db.maintain(self.now)),
-                4 => self.now += self.random.below(RANGE as u64) as i64,
+                1..4 => {
+                    let done = db.maintain(self.now);
+                    self.departed += done.map_or(0, |done| done.series_departed);
+                }
+                4 => self.now += self.random.below(200_000) as i64,
                 5 => {
                     // What is in is also visible, as long as there is a disk to read from.
                     if !disk.has_ended() {
@@ -124,10 +136,13 @@ impl Life {
     }
 }
 
-fn run(seed: u64, failing: u64) {
+/// Answers how many series left.
+fn run(seed: u64, failing: u64, range: i64) -> u64 {
     let mut disk = SimulatedDisk::new(seed);
     let mut life = Life {
         random: Random::new(seed ^ 0xabcd),
+        range,
+        departed: 0,
         now: 5_000_000,
         committed: Content::new(),
         synced: Content::new(),
@@ -137,7 +152,7 @@ fn run(seed: u64, failing: u64) {
         let context = || format!("seed {seed}, failing {failing}, life {number}");
         disk.end_after(1 + life.random.below(if number == 0 { 400 } else { 150 }));
         // The end may strike while the start is still reading.
-        let opened = Db::open(Arc::new(disk.clone()), options(), life.now);
+        let opened = Db::open(Arc::new(disk.clone()), options(range), life.now);
         match opened {
             Ok((db, recovery)) => {
                 assert!(recovery.damages.is_empty(), "{}: {:?}", context(), recovery.damages);
@@ -148,7 +163,7 @@ fn run(seed: u64, failing: u64) {
         }
         let end = if life.random.below(2) == 0 { End::Kill } else { End::PowerLoss };
         disk = disk.restart(end);
-        let opened = Db::open(Arc::new(disk.clone()), options(), life.now);
+        let opened = Db::open(Arc::new(disk.clone()), options(range), life.now);
         let (db, _) = opened.unwrap_or_else(|error| panic!("{}: {error}", context()));
         let found = read(&db, &[], i64::MIN, i64::MAX);
         let least = if end == End::Kill { &life.committed } else { &life.synced };
@@ -177,18 +192,25 @@ fn run(seed: u64, failing: u64) {
         life.committed = found;
         disk = disk.restart(End::Kill);
     }
+    life.departed
 }
 
 #[test]
 fn what_was_promised_survives() {
     for seed in 0..80 {
-        run(seed, 0);
+        run(seed, 0, SHORT);
     }
+}
+
+#[test]
+fn what_left_the_head_survives() {
+    let departed: u64 = (2000..2040).map(|seed| run(seed, seed % 3 * (seed % 17), LONG)).sum();
+    assert!(departed > 300, "{departed} series left");
 }
 
 #[test]
 fn what_was_promised_survives_a_disk_that_also_refuses() {
     for seed in 1000..1040 {
-        run(seed, 3 + seed % 20);
+        run(seed, 3 + seed % 20, SHORT);
     }
 }

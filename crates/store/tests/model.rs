@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use naive::{Content, difference, read, select};
-use store::{Appender, Db, Labels, MatchOp, Matcher, Options, Rejected};
+use store::{Appender, Db, Labels, MatchOp, Matcher, Options, Rejected, SeriesId};
 use testkit::disk::{End, SimulatedDisk};
 use testkit::random::Random;
 
@@ -29,6 +29,10 @@ struct World {
     db: Option<Db>,
     appenders: Vec<Appender>,
     content: Content,
+    /// The last id of each series: with another one, the head has forgotten what it was.
+    ids: BTreeMap<Labels, (SeriesId, Option<(i64, u64)>)>,
+    departed: u64,
+    returned: u64,
     /// Last sample by series, as long as it is in the head.
     newest: i64,
     start: i64,
@@ -53,6 +57,9 @@ impl World {
             db: None,
             appenders: Vec::new(),
             content: Content::new(),
+            ids: BTreeMap::new(),
+            departed: 0,
+            returned: 0,
             newest: i64::MIN,
             start: i64::MIN,
             now: 10_000_000,
@@ -76,7 +83,7 @@ impl World {
     fn value(&mut self, last: Option<u64>) -> f64 {
         let last = last.map_or(100.0, f64::from_bits);
         match self.random.below(8) {
-            0 => f64::from_bits(0x7ff0_0000_0000_0002),
+            0 | 7 => f64::from_bits(0x7ff0_0000_0000_0002),
             1 => self.random.unit() * 1e6,
             2 => -0.0,
             3 => (self.random.below(100_000) as f64) / 100.0,
@@ -89,10 +96,12 @@ impl World {
     fn commit(&mut self) {
         let which = self.random.below(3) as usize;
         let count = 1 + self.random.below(40);
-        let first = self.random.below(60);
+        // Which series have samples changes slowly, so that some of them leave and come back.
+        let first = (self.now / 100_000 * 7) as u64 % 60;
         let mut expected = Vec::new();
         let mut appended = 0;
         let mut staged: BTreeMap<Labels, Vec<(i64, u64)>> = BTreeMap::new();
+        let mut staged_last: BTreeMap<Labels, (i64, u64)> = BTreeMap::new();
         let min_valid = self.start.max(self.newest.saturating_sub(RANGE / 2));
         let mut newest = self.newest;
         for index in 0..count as usize {
@@ -101,8 +110,17 @@ impl World {
             if self.random.below(30) == 0 {
                 time -= self.random.below(2 * RANGE as u64) as i64;
             }
-            let samples = staged.get(&set).or_else(|| self.content.get(&set));
-            let last = samples.and_then(|samples| samples.last()).copied();
+            let id = self.appenders[which].series(&set).expect("there is room");
+            let last = match self.ids.get(&set) {
+                Some(&(known, last)) if known == id => last,
+                known => {
+                    self.returned += u64::from(known.is_some_and(|(_, last)| {
+                        last.is_some_and(|(last, _)| last >= self.start)
+                    }));
+                    self.ids.insert(set.clone(), (id, None));
+                    None
+                }
+            };
             if self.random.below(20) == 0 {
                 time = last.map_or(time, |(last, _)| last);
             }
@@ -110,9 +128,8 @@ impl World {
             if self.random.below(3) == 0 {
                 value = last.map_or(value, |(_, bits)| f64::from_bits(bits));
             }
-            let appender = &mut self.appenders[which];
-            let id = appender.series(&set).expect("there is room");
-            appender.append(id, time, value);
+            let last = staged_last.get(&set).copied().or(last);
+            self.appenders[which].append(id, time, value);
             // The head knows nothing of samples that are in blocks, and nothing of them can come.
             let last = last.filter(|&(last, _)| last >= self.start);
             if time < min_valid {
@@ -128,8 +145,14 @@ impl World {
             } else {
                 appended += 1;
                 newest = newest.max(time);
+                staged_last.insert(set.clone(), (time, value.to_bits()));
                 let content = self.content.get(&set).cloned().unwrap_or_default();
-                staged.entry(set).or_insert(content).push((time, value.to_bits()));
+                let samples = staged.entry(set).or_insert(content);
+                // What departed may be younger, or of the same time: the head is believed.
+                match samples.binary_search_by_key(&time, |&(time, _)| time) {
+                    Ok(at) => samples[at].1 = value.to_bits(),
+                    Err(at) => samples.insert(at, (time, value.to_bits())),
+                }
             }
         }
         let appender = &mut self.appenders[which];
@@ -142,12 +165,16 @@ impl World {
         assert_eq!(committed.rejected, expected);
         assert_eq!(committed.appended, appended);
         self.content.extend(staged);
+        for (set, last) in staged_last {
+            self.ids.get_mut(&set).expect("its id was asked for").1 = Some(last);
+        }
         self.newest = newest;
     }
 
     fn maintain(&mut self) {
         let done = self.db().maintain(self.now).expect("the disk is well");
         assert_eq!(done.damages, [""; 0]);
+        self.departed += done.series_departed;
         let blocks = self.db().stats();
         if done.blocks_cut > 0 {
             self.start =
@@ -222,6 +249,7 @@ impl World {
 
 #[test]
 fn the_store_does_what_a_naive_one_does() {
+    let (mut departed, mut returned) = (0, 0);
     for seed in 0..10 {
         let mut world = World::new(seed);
         for _ in 0..400 {
@@ -230,5 +258,8 @@ fn the_store_does_what_a_naive_one_does() {
         world.check();
         let stats = world.db().stats();
         assert!(stats.blocks > 1, "the run crosses boundaries of blocks: {stats:?}");
+        departed += world.departed;
+        returned += world.returned;
     }
+    assert!(departed > 100 && returned > 20, "{departed} series left, {returned} came back");
 }

@@ -303,9 +303,8 @@ pub(super) struct Writer<'d> {
 
 impl<'d> Writer<'d> {
     pub(super) fn create(disk: &'d dyn Disk) -> Result<Self, Error> {
-        let index = IndexWriter::create(disk, TEMPORARY.to_owned(), SCRATCH.to_owned());
-        let writer = Writer { disk, index: None, first: i64::MAX, last: i64::MIN };
-        Ok(Writer { index: Some(index?), ..writer })
+        let index = IndexWriter::create(disk, TEMPORARY.to_owned(), SCRATCH.to_owned())?;
+        Ok(Writer { disk, index: Some(index), first: i64::MAX, last: i64::MIN })
     }
 
     /// Adds the next series in the order of labels, with chunks in the order of time.
