@@ -108,10 +108,7 @@ fn they_leave_within_minutes_and_are_found_until_and_in_the_block() {
     assert_eq!(querier.label_names(&[], 0).unwrap(), ["__name__", "job", "pod"]);
     assert_eq!(querier.label_values("pod", &[], 0).unwrap().len(), 10);
     let matchers = [Matcher::new(MatchOp::Match, "pod", "pod-0000[15]").unwrap()];
-    assert_eq!(
-        querier.label_values("pod", &matchers, 0).unwrap(),
-        ["pod-00001", "pod-00005"]
-    );
+    assert_eq!(querier.label_values("pod", &matchers, 0).unwrap(), ["pod-00001", "pod-00005"]);
     let one = [Matcher::equal("pod", "pod-00002"), Matcher::equal("__name__", "cpu")];
     assert_eq!(querier.label_values("pod", &one, 0).unwrap(), ["pod-00002"]);
     assert_eq!(read(&db, &one, i64::MIN, i64::MAX).len(), 1);
@@ -187,9 +184,10 @@ fn samples_of_a_time_before_it_left_lie_between_the_others() {
     drop(appender);
     let samples = world.content.get_mut(&labels(0)).unwrap();
     samples.retain(|&(time, _)| time != START + 20 * MINUTE);
-    samples.extend([(20 * MINUTE, 7.0), (20 * MINUTE + 1, 8.0), (40 * MINUTE, 9.0)].map(
-        |(time, value): (i64, f64)| (START + time, value.to_bits()),
-    ));
+    samples.extend(
+        [(20 * MINUTE, 7.0), (20 * MINUTE + 1, 8.0), (40 * MINUTE, 9.0)]
+            .map(|(time, value): (i64, f64)| (START + time, value.to_bits())),
+    );
     samples.sort_unstable();
     world.check(&db, "beside each other");
     world.now += MINUTE;
@@ -207,7 +205,7 @@ fn samples_of_a_time_before_it_left_lie_between_the_others() {
 /// Every ten minutes some are replaced: what is in memory is of those that live.
 #[test]
 fn memory_stays_flat_while_series_are_replaced() {
-    const LIVE: i64 = 400;
+    const LIVE: i64 = 200;
     let disk = SimulatedDisk::new(1);
     let (db, _) = open(&disk);
     let mut world = World::new();
@@ -226,8 +224,13 @@ fn memory_stays_flat_while_series_are_replaced() {
             memory.push(stats.memory_bytes);
         }
     }
+    // Tables that double show as steps at this size; `make bench-churn` measures what is resident. With
+    // what was replaced in memory until it is cut, it would be 180% more.
     let (least, most) = (memory.iter().min().unwrap(), memory.iter().max().unwrap());
-    assert!(*most as f64 <= *least as f64 * 1.1, "from {least} to {most} bytes: {memory:?}");
+    assert!(*most as f64 <= *least as f64 * 1.3, "from {least} to {most} bytes: {memory:?}");
+    let stats = db.stats();
+    let pods = stats.series.div_ceil(2) + 1;
+    assert!(stats.label_pairs <= 3 + pods && stats.symbols <= 6 + pods, "{stats:?}");
     world.check(&db, "at the end");
     let series = db.stats().series;
     drop(db);

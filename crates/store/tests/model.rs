@@ -114,9 +114,10 @@ impl World {
             let last = match self.ids.get(&set) {
                 Some(&(known, last)) if known == id => last,
                 known => {
-                    self.returned += u64::from(known.is_some_and(|(_, last)| {
-                        last.is_some_and(|(last, _)| last >= self.start)
-                    }));
+                    self.returned +=
+                        u64::from(known.is_some_and(|(_, last)| {
+                            last.is_some_and(|(last, _)| last >= self.start)
+                        }));
                     self.ids.insert(set.clone(), (id, None));
                     None
                 }

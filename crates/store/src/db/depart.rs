@@ -206,7 +206,8 @@ fn collect(core: &Core, number: usize, now_ms: i64, collected: &mut Vec<Leaving>
         }
         for row in first..end {
             let Some(found) = shard.rows.get(row) else { continue };
-            let Some((last, value)) = found.last().filter(|_| found.is_alive() && !found.is_open()) else {
+            let Some((last, value)) = found.last().filter(|_| found.is_alive() && !found.is_open())
+            else {
                 continue;
             };
             let limit = if value == STALE { STALE_MS } else { idle };

@@ -271,8 +271,7 @@ fn remove_empty(core: &Core, done: &mut Maintained) {
             shard.round += 1;
             shard.round
         };
-        let empty =
-            |row: &Row| !row.is_open() && row.last().is_none() && row.rounds(round) >= 2;
+        let empty = |row: &Row| !row.is_open() && row.last().is_none() && row.rounds(round) >= 2;
         let ids = rows_of(core, number, |row, _| empty(row));
         remove_rows(core, number, &ids, |row, _| empty(row), done);
     }
