@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use server::cli::{self, Command};
-use server::{fleet, profiles};
+use server::{fleet, loadtest, plan, profiles};
 
 /// jemalloc, counted by stage and sampled for the heap's profile.
 #[global_allocator]
@@ -20,21 +20,15 @@ fn main() -> ExitCode {
         Ok(Command::Serve(options)) => server::serve::run(*options),
         Ok(Command::CheckConfig(files)) => server::serve::check_config(&files),
         Ok(Command::Profile(request)) => {
-            match profiles::run(&request, &mut std::io::stdout().lock()) {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(reason) => {
-                    eprintln!("unladen profile: {reason}");
-                    ExitCode::FAILURE
-                }
-            }
+            ended("profile", profiles::run(&request, &mut std::io::stdout().lock()))
         }
-        Ok(Command::Fleet(options)) => match fleet::run(*options, &mut std::io::stdout()) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(reason) => {
-                eprintln!("unladen fleet: {reason}");
-                ExitCode::FAILURE
-            }
-        },
+        Ok(Command::Fleet(options)) => ended("fleet", fleet::run(*options, &mut std::io::stdout())),
+        Ok(Command::Loadtest(request)) => {
+            ended("loadtest", loadtest::run(&request, &mut std::io::stdout().lock()))
+        }
+        Ok(Command::Plan(request)) => {
+            ended("plan", plan::run(&request, &mut std::io::stdout().lock()))
+        }
         Ok(Command::Print(text)) => {
             print!("{text}");
             ExitCode::SUCCESS
@@ -42,6 +36,17 @@ fn main() -> ExitCode {
         Err(mistake) => {
             eprintln!("unladen: error: {}", mistake.message);
             ExitCode::from(mistake.code)
+        }
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "a command answers where it was given")]
+fn ended(command: &str, outcome: Result<(), String>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("unladen {command}: {reason}");
+            ExitCode::FAILURE
         }
     }
 }

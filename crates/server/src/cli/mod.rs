@@ -6,6 +6,7 @@
 
 mod flags;
 mod options;
+pub(crate) mod words;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -15,6 +16,8 @@ use flags::{Effect, FEATURES, FLAGS, Flag, Takes};
 pub use options::{LogFormat, ServeOptions};
 
 use crate::fleet;
+use crate::loadtest;
+use crate::plan;
 use crate::profiles::{self, Wanted};
 
 /// What was asked for.
@@ -28,6 +31,10 @@ pub enum Command {
     Profile(Box<profiles::Request>),
     /// Pretend to be a fleet of targets.
     Fleet(Box<fleet::Options>),
+    /// Load servers, and report what that took.
+    Loadtest(Box<loadtest::Request>),
+    /// Say what a load will need.
+    Plan(Box<plan::Request>),
     /// Print a text and end well.
     Print(String),
 }
@@ -80,10 +87,24 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Command, Mis
                 fleet::Wanted::Help(text) => Command::Print(text),
             })
         }
+        Some("loadtest") => {
+            arguments.next();
+            Ok(match loadtest::parse(arguments)? {
+                loadtest::Wanted::Run(request) => Command::Loadtest(request),
+                loadtest::Wanted::Help(text) => Command::Print(text),
+            })
+        }
+        Some("plan") => {
+            arguments.next();
+            Ok(match plan::parse(arguments)? {
+                plan::Wanted::Run(request) => Command::Plan(request),
+                plan::Wanted::Help(text) => Command::Print(text),
+            })
+        }
         Some("help") => Ok(Command::Print(help())),
         Some("version") => Ok(Command::Print(version())),
         Some(word) if !word.starts_with('-') => Err(Mistake::new(format!(
-            "unknown command {word:?}: there are serve, check config, profile, fleet, help and version"
+            "unknown command {word:?}: there are serve, check config, profile, fleet, loadtest, plan, help and version"
         ))),
         _ => serve(arguments),
     }
@@ -216,7 +237,9 @@ fn help() -> String {
         "usage: unladen [serve] [<flags>]\n       \
          unladen check config FILE...\n       \
          unladen profile top|flame|diff [<flags>] FILE|URL\n       \
-         unladen fleet [<flags>]\n\n\
+         unladen fleet [<flags>]\n       \
+         unladen loadtest [<flags>]\n       \
+         unladen plan --series=COUNT [<flags>]\n\n\
          Metrics and profiles that add no load to what they observe: a server that takes the place\n\
          of Prometheus, with its flags, its configuration and its API.\n\n\
          Commands:\n  \
@@ -224,6 +247,8 @@ fn help() -> String {
          check config FILE  Say what is wrong with a configuration, and where\n  \
          profile            Look at profiles: tables, flame graphs, differences (see profile --help)\n  \
          fleet              Pretend to be a fleet of targets, to load a server (see fleet --help)\n  \
+         loadtest           Load a server with simulated targets and report what it takes (see loadtest --help)\n  \
+         plan               Say what a load will need (see plan --help)\n  \
          version            Say which version this is\n\nFlags:\n",
     );
     for flag in FLAGS.iter().filter(|flag| !flag.help.is_empty()) {

@@ -20,7 +20,7 @@ mod flame;
 mod options;
 mod source;
 mod stacks;
-mod text;
+pub(crate) mod text;
 mod top;
 mod tree;
 

@@ -34,7 +34,7 @@ pub(super) fn plain(text: &str) -> String {
 }
 
 /// The text as XML has it, in elements and in attributes.
-pub(super) fn xml(text: &str) -> String {
+pub(crate) fn xml(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in plain(text).chars() {
         match character {

@@ -1,0 +1,314 @@
+//! What a server needs for each process, target, series, sample, …: measured by `unladen loadtest --calibrate`
+//! and kept as JSON. Those that are built in say when and where they were measured.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// The version of the file's layout.
+const FORMAT: u32 = 1;
+
+/// Everything that was measured.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Coefficients {
+    format: u32,
+    /// When, RFC 3339.
+    pub(crate) date: String,
+    /// The version that was measured.
+    pub(crate) unladen: String,
+    /// Where, on one line.
+    pub(crate) machine: String,
+    pub(crate) cpu_seconds: Cpu,
+    pub(crate) memory_bytes: Memory,
+    pub(crate) disk_bytes: Disk,
+    pub(crate) descriptors: Descriptors,
+    /// By the name of the fleet's shape.
+    pub(crate) shapes: BTreeMap<String, Shape>,
+    /// How far the fitted sums are from what was measured.
+    pub(crate) errors: Errors,
+    /// What was measured, for whoever wants to fit it otherwise.
+    pub(crate) loads: Vec<Measured>,
+}
+
+/// Processor time.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Cpu {
+    pub(crate) per_second: f64,
+    pub(crate) per_scrape: f64,
+    pub(crate) per_sample: f64,
+    pub(crate) per_body_byte: f64,
+    pub(crate) per_new_series: f64,
+    /// Of those that queries read.
+    pub(crate) per_query_sample: f64,
+}
+
+/// Resident memory.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Memory {
+    pub(crate) per_process: f64,
+    pub(crate) per_target: f64,
+    /// Of the head: those that come, and those that went away a short while ago.
+    pub(crate) per_series: f64,
+    /// Of all targets' bodies once.
+    pub(crate) per_body_byte: f64,
+}
+
+/// What is written, besides what shapes say of blocks.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Disk {
+    /// Of the journal, until what stands in it is in a block.
+    pub(crate) journal_per_sample: f64,
+    /// Handed to the file system, everything included.
+    pub(crate) written_per_sample: f64,
+    pub(crate) written_per_new_series: f64,
+}
+
+/// Open file descriptors.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Descriptors {
+    pub(crate) per_process: f64,
+    pub(crate) per_target: f64,
+}
+
+/// What depends on what targets expose.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Shape {
+    /// Not compressed.
+    pub(crate) body_bytes_per_sample: f64,
+    /// Of a block's chunks.
+    pub(crate) chunk_bytes_per_sample: f64,
+    /// Of a block's index, for each series in it.
+    pub(crate) index_bytes_per_series: f64,
+}
+
+/// The relative residuals of the sums.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Errors {
+    pub(crate) cpu: Residual,
+    pub(crate) memory: Residual,
+    pub(crate) disk: Residual,
+}
+
+/// Root of the mean square, and the largest.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Residual {
+    pub(crate) rms: f64,
+    pub(crate) worst: f64,
+}
+
+/// A load that was measured, and what came out.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Measured {
+    pub(crate) shape: String,
+    pub(crate) targets: f64,
+    /// Of all targets together.
+    pub(crate) series: f64,
+    /// In the head at the end, with those that went away.
+    pub(crate) head_series: f64,
+    pub(crate) interval_seconds: f64,
+    pub(crate) scrapes_per_second: f64,
+    pub(crate) samples_per_second: f64,
+    pub(crate) body_bytes_per_second: f64,
+    pub(crate) new_series_per_second: f64,
+    pub(crate) cores: f64,
+    pub(crate) rss_bytes: f64,
+    pub(crate) written_bytes_per_second: f64,
+    pub(crate) descriptors: f64,
+    pub(crate) journal_bytes_per_sample: f64,
+    pub(crate) chunk_bytes_per_sample: f64,
+    pub(crate) index_bytes_per_series: f64,
+}
+
+impl Coefficients {
+    /// Those that are built in.
+    ///
+    /// # Errors
+    /// A file of ours that we can't read: a fault of ours.
+    pub(crate) fn built_in() -> Result<Self, String> {
+        Coefficients::read(include_str!("coefficients.json"))
+            .map_err(|error| format!("internal: the coefficients that are built in: {error}"))
+    }
+
+    /// Those of a file.
+    ///
+    /// # Errors
+    /// It can't be read, or isn't one that `loadtest --calibrate` wrote.
+    pub(crate) fn load(path: &Path) -> Result<Self, String> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+        Coefficients::read(&text).map_err(|error| {
+            format!(
+                "{}: {error}: unladen loadtest --calibrate=FILE writes such files",
+                path.display()
+            )
+        })
+    }
+
+    fn read(text: &str) -> Result<Self, String> {
+        let read: Coefficients = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        if read.format != FORMAT {
+            return Err(format!("it has format {}, and {FORMAT} is understood", read.format));
+        }
+        Ok(read)
+    }
+
+    /// As they stand in a file.
+    pub(crate) fn text(&self) -> String {
+        // A tree of numbers and strings: it can always be written.
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+
+    /// What is known of a shape.
+    ///
+    /// # Errors
+    /// The names of those that were measured.
+    pub(crate) fn shape(&self, name: &str) -> Result<&Shape, String> {
+        self.shapes.get(name).ok_or_else(|| {
+            let known: Vec<&str> = self.shapes.keys().map(String::as_str).collect();
+            format!("--shape is one of {}, which were measured, not {name:?}", known.join(", "))
+        })
+    }
+
+    /// Works the coefficients out of what was measured.
+    ///
+    /// # Errors
+    /// Loads that say nothing: none at all, or none with a block.
+    pub(crate) fn fitted(
+        date: String,
+        machine: String,
+        loads: Vec<Measured>,
+        per_query_sample: f64,
+    ) -> Result<Self, String> {
+        use super::fit::least_squares;
+        let fit = |what: &str, features: fn(&Measured) -> Vec<f64>, of: fn(&Measured) -> f64| {
+            let rows: Vec<Vec<f64>> = loads.iter().map(features).collect();
+            let measured: Vec<f64> = loads.iter().map(of).collect();
+            least_squares(&rows, &measured).ok_or_else(|| {
+                format!("{what} cannot be fitted: a load took none, or there was none")
+            })
+        };
+        let cpu = fit("CPU", cpu_features, |load| load.cores)?;
+        let memory = fit("memory", memory_features, |load| load.rss_bytes)?;
+        let written = fit(
+            "what is written",
+            |load| vec![load.samples_per_second, load.new_series_per_second],
+            |load| load.written_bytes_per_second,
+        )?;
+        let descriptors =
+            fit("descriptors", |load| vec![1.0, load.targets], |load| load.descriptors)?;
+        let journal: Vec<f64> = loads.iter().map(|load| load.journal_bytes_per_sample).collect();
+        let journal = journal.iter().sum::<f64>() / journal.len() as f64;
+        let residual = |fit: &super::fit::Fit| Residual { rms: fit.rms, worst: fit.worst };
+        let mut all = Coefficients {
+            format: FORMAT,
+            date,
+            unladen: env!("CARGO_PKG_VERSION").to_owned(),
+            machine,
+            cpu_seconds: Cpu {
+                per_second: cpu.coefficients[0],
+                per_scrape: cpu.coefficients[1],
+                per_sample: cpu.coefficients[2],
+                per_body_byte: cpu.coefficients[3],
+                per_new_series: cpu.coefficients[4],
+                per_query_sample,
+            },
+            memory_bytes: Memory {
+                per_process: memory.coefficients[0],
+                per_target: memory.coefficients[1],
+                per_series: memory.coefficients[2],
+                per_body_byte: memory.coefficients[3],
+            },
+            disk_bytes: Disk {
+                journal_per_sample: journal,
+                written_per_sample: written.coefficients[0],
+                written_per_new_series: written.coefficients[1],
+            },
+            descriptors: Descriptors {
+                per_process: descriptors.coefficients[0],
+                per_target: descriptors.coefficients[1],
+            },
+            shapes: shapes(&loads),
+            errors: Errors {
+                cpu: residual(&cpu),
+                memory: residual(&memory),
+                disk: Residual::default(),
+            },
+            loads,
+        };
+        all.errors.disk = all.disk_residual();
+        if all.shapes.is_empty() {
+            return Err("no load has written a block: the disk cannot be estimated".to_owned());
+        }
+        Ok(all)
+    }
+
+    /// How far loads of a shape are from the shape's mean.
+    fn disk_residual(&self) -> Residual {
+        let mut worst = 0f64;
+        let mut squares = 0.0;
+        let mut count = 0.0;
+        for load in self.loads.iter().filter(|load| load.chunk_bytes_per_sample > 0.0) {
+            let Some(shape) = self.shapes.get(&load.shape) else { continue };
+            let error = (shape.chunk_bytes_per_sample / load.chunk_bytes_per_sample - 1.0).abs();
+            worst = worst.max(error);
+            squares += error * error;
+            count += 1.0;
+        }
+        Residual { rms: if count > 0.0 { f64::sqrt(squares / count) } else { 0.0 }, worst }
+    }
+}
+
+/// What processor time is explained by, as in [`Cpu`].
+pub(super) fn cpu_features(load: &Measured) -> Vec<f64> {
+    vec![
+        1.0,
+        load.scrapes_per_second,
+        load.samples_per_second,
+        load.body_bytes_per_second,
+        load.new_series_per_second,
+    ]
+}
+
+/// What memory is explained by, as in [`Memory`].
+pub(super) fn memory_features(load: &Measured) -> Vec<f64> {
+    let bodies = load.body_bytes_per_second * load.interval_seconds;
+    vec![1.0, load.targets, load.head_series, bodies]
+}
+
+/// The means of loads of the same shape.
+fn shapes(loads: &[Measured]) -> BTreeMap<String, Shape> {
+    let mut shapes = BTreeMap::new();
+    for load in loads {
+        let same: Vec<&Measured> = loads
+            .iter()
+            .filter(|one| one.shape == load.shape && one.chunk_bytes_per_sample > 0.0)
+            .collect();
+        let mean = |of: fn(&Measured) -> f64| {
+            same.iter().map(|one| of(one)).sum::<f64>() / same.len().max(1) as f64
+        };
+        if same.is_empty() {
+            continue;
+        }
+        shapes.insert(
+            load.shape.clone(),
+            Shape {
+                body_bytes_per_sample: mean(|one| {
+                    one.body_bytes_per_second / one.samples_per_second
+                }),
+                chunk_bytes_per_sample: mean(|one| one.chunk_bytes_per_sample),
+                index_bytes_per_series: mean(|one| one.index_bytes_per_series),
+            },
+        );
+    }
+    shapes
+}
