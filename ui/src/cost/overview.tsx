@@ -8,11 +8,11 @@ import { Figures } from './figures.tsx';
 import { HistoryCharts } from './history-charts.tsx';
 import { Parts } from './parts.tsx';
 import { Pools, Targets } from './pools.tsx';
-import { uptime, useBetween } from './rates.ts';
+import { uptime, useBetween, windowStart } from './rates.ts';
 import { span } from './show.ts';
 import { Stages } from './stages.tsx';
 import { overviewLink, type Over, type OverviewState } from './state.ts';
-import { useCost, watchStart, windowStart, type Watched } from './watch.ts';
+import { KEEP, useCost, type Watched } from './watch.ts';
 
 export function Overview({ state }: { state: OverviewState }) {
   const loaded = useCost();
@@ -27,11 +27,11 @@ export function Overview({ state }: { state: OverviewState }) {
 
 function Shown({ watched, state }: { watched: Watched; state: OverviewState }) {
   const { utc } = useSettings();
-  const { cost, moments, wallAt } = watched;
+  const { cost, moments, earlier, wallAt } = watched;
   const now = moments[moments.length - 1]!;
   const whole = state.over === 'start';
-  const use = useBetween(whole ? null : windowStart(watched), now, wallAt);
-  const watchedUse = useBetween(whole ? null : watchStart(watched), now, wallAt);
+  const use = useBetween(whole ? null : windowStart(moments, earlier, KEEP), now, wallAt);
+  const watchedUse = useBetween(whole ? null : windowStart(moments, null, KEEP), now, wallAt);
   const untold = use.stages.every((stage) => stage.cpuSeconds === 0);
   const stamp = (ms: number) => formatTime(Math.round(ms / 1000) * 1000, utc, false);
   return (

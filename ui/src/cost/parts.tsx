@@ -2,7 +2,7 @@
 import { pageUrl } from '../base.ts';
 import type { PartCost } from './answers.ts';
 import { perSample } from './rates.ts';
-import { amount, BAR, bytesPer, share, short } from './show.ts';
+import { amount, BAR, bytesPer, NO_FIGURE, share, short } from './show.ts';
 import { SortTable, type Column } from './sort-table.tsx';
 import { profileLink } from './state.ts';
 
@@ -12,7 +12,7 @@ interface Props {
 }
 
 export function Parts({ parts, rss }: Props) {
-  const held = parts.reduce((sum, part) => sum + part.bytes, 0);
+  const held = parts.reduce((sum, part) => sum + (isMapped(part) ? 0 : part.bytes), 0);
   return (
     <section class="cost-section">
       <h2>Memory by part</h2>
@@ -34,6 +34,20 @@ export function Parts({ parts, rss }: Props) {
   );
 }
 
+/** A mapped file is in memory only as far as it is read, and the system takes that back when it must. */
+function isMapped({ part }: PartCost): boolean {
+  return part.startsWith('mapped ');
+}
+
+function Share({ bytes, whole }: { bytes: number; whole: number }) {
+  return (
+    <span class="share">
+      <i style={{ width: `${whole > 0 ? (bytes / whole) * BAR : 0}px` }} />
+      <span>{share(bytes, whole)}</span>
+    </span>
+  );
+}
+
 function columns(whole: number): readonly Column<PartCost>[] {
   return [
     { key: 'part', title: 'Part', value: ({ part }) => part, show: ({ part }) => part },
@@ -41,13 +55,8 @@ function columns(whole: number): readonly Column<PartCost>[] {
       key: 'share',
       title: 'Share of memory',
       number: true,
-      value: ({ bytes }) => bytes,
-      show: ({ bytes }) => (
-        <span class="share">
-          <i style={{ width: `${whole > 0 ? (bytes / whole) * BAR : 0}px` }} />
-          <span>{share(bytes, whole)}</span>
-        </span>
-      ),
+      value: (part) => (isMapped(part) ? null : part.bytes),
+      show: (part) => (isMapped(part) ? NO_FIGURE : <Share bytes={part.bytes} whole={whole} />),
     },
     {
       key: 'bytes',

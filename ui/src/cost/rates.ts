@@ -138,3 +138,20 @@ export function remember(kept: readonly Moment[], next: Moment, keep: number): M
   const first = all.findLastIndex((one) => next.at - one.at >= keep);
   return all.slice(Math.max(first, 0));
 }
+
+/**
+ * Where a window that ends with the last of `moments` begins; null while there is no moment before it. What
+ * the own answers know is exact, so the `earlier` moment from elsewhere serves only until they span `keep`
+ * milliseconds.
+ */
+export function windowStart(
+  moments: readonly Moment[],
+  earlier: Moment | null,
+  keep: number,
+): Moment | null {
+  const first = moments[0];
+  const last = moments[moments.length - 1];
+  if (first === undefined || last === undefined) return null;
+  if (earlier !== null && last.at - first.at < keep) return earlier;
+  return first === last ? null : first;
+}

@@ -33,6 +33,14 @@ const GROUPS: readonly {
       ['Ctrl Click', 'Show or hide this series'],
     ],
   },
+  {
+    title: 'Flame graph',
+    keys: [
+      ['← → ↑ ↓', 'Walk from call to call'],
+      ['Enter, Click', 'Zoom into this call'],
+      ['Esc', 'Show the whole again'],
+    ],
+  },
 ];
 
 export function Shortcuts({ onClose }: { onClose: () => void }) {

@@ -25,7 +25,8 @@ const PARTS = [
   ['symbols', 3e6, 61_000],
   ['expected lines', 49e6, 500_000],
   ['bodies', 8e6, 4],
-  ['profiler', 6e6, 20_000],
+  ['profiler tables', 6e6, 20_000],
+  ['mapped blocks', 900e6, 3],
 ];
 
 /** The cost after so many seconds. */

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Cost } from '../../src/cost/answers.ts';
-import { perSample, remember, useBetween, type Moment } from '../../src/cost/rates.ts';
+import { earlierCost, historyQueries, ownTarget, sumsQuery } from '../../src/cost/own-metrics.ts';
+import { perSample, remember, useBetween, windowStart, type Moment } from '../../src/cost/rates.ts';
 import { amount, bytesPer, share, span } from '../../src/cost/show.ts';
 import { sortRows } from '../../src/cost/sort.ts';
 import { byStageOrder, stageColor } from '../../src/cost/stage-names.ts';
@@ -171,4 +172,83 @@ test('stages stand in the order of the work, the unknown behind, what is outside
   const known = ['fetch', 'inflate', 'parse', 'relabel', 'append', 'journal', 'query', 'rules'];
   const colors = [...known, 'answer', 'upkeep', 'none'].map(stageColor);
   assert.equal(new Set(colors).size, colors.length);
+});
+
+test('a window begins with the own answers once they span it, before with what the metrics say', () => {
+  const earlier = moment(-300, 1);
+  const early = [moment(0, 2), moment(10, 3)];
+  const late = [moment(0, 2), moment(10, 3), moment(300, 4)];
+  assert.equal(windowStart([], earlier, 300), null);
+  assert.equal(windowStart(early.slice(0, 1), null, 300), null);
+  assert.equal(windowStart(early.slice(0, 1), earlier, 300), earlier);
+  assert.equal(windowStart(early, earlier, 300), earlier);
+  assert.equal(windowStart(early, null, 300), early[0]);
+  assert.equal(windowStart(late, earlier, 300), late[0]);
+});
+
+const START = Date.parse(SINCE) / 1000;
+const OWN = { labels: { instance: 'a:9090', job: 'self' }, clock: -1000 };
+
+test('of all servers that are scraped, itself is the one that started when it did', () => {
+  const target = (instance: string, started: string) => ({
+    metric: { __name__: 'process_start_time_seconds', job: 'self', instance },
+    value: [5000, started] as const,
+  });
+  const find = (...result: ReturnType<typeof target>[]) =>
+    ownTarget({ resultType: 'vector', result }, SINCE, 7_000_000);
+  const own = target('a:9090', String(START - 0.2));
+  const others = [target('b', String(START - 900)), target('c', 'NaN'), target('d', '+Inf')];
+  const found = { labels: { job: 'self', instance: 'a:9090' }, clock: 2_000_000 };
+  assert.deepEqual(find(...others, target('e', String(START + 3)), own), found);
+  assert.equal(find(...others), null);
+  assert.equal(find(), null);
+});
+
+test('expressions name the own target, whatever its labels hold', () => {
+  assert.match(
+    sumsQuery(OWN, '5m'),
+    /^\{__name__=~"[\w|]+", instance="a:9090", job="self"\}\[1m\] offset 5m$/,
+  );
+  assert.match(sumsQuery({ labels: {}, clock: 0 }, '5m'), /^\{__name__=~"[\w|]+"\}\[1m\]/);
+  const odd = { labels: { 'a.b': 'x"}\\' }, clock: 0 };
+  assert.ok(sumsQuery(odd, '5m').includes('"a.b"="x\\"}\\\\"}[1m]'));
+  const [cpu, bytes] = historyQueries(OWN, '1m');
+  const rate = (name: string) => `rate(${name}{instance="a:9090", job="self"}[1m])`;
+  assert.equal(cpu, `sum by (stage) (${rate('profiler_stage_cpu_seconds_total')})`);
+  assert.ok(bytes.startsWith(`sum by (stage) (${rate('heap_allocated_bytes_total')}) / scalar(`));
+});
+
+test('sums of the own metrics are an answer of that time', () => {
+  const series = (name: string, stage: string, value: number) => ({
+    metric: { __name__: name, ...OWN.labels, ...(stage === '' ? {} : { stage }) },
+    values: [
+      [START, '0'],
+      [START + 15, String(value)],
+    ] as const,
+  });
+  const data = {
+    resultType: 'matrix',
+    result: [
+      series('profiler_stage_cpu_seconds_total', 'parse', 0.5),
+      series('heap_allocations_total', 'parse', 3),
+      series('heap_allocated_bytes_total', 'parse', 70),
+      series('heap_allocated_bytes_total', 'none', 30),
+      series('prometheus_tsdb_head_samples_appended_total', '', 800),
+      series('process_cpu_seconds_total', '', 1.5),
+    ],
+  } as const;
+  const earlier = earlierCost(data, OWN, cost(1));
+  assert.equal(earlier?.at, (START + 15) * 1000 - 1000);
+  const use = useBetween(earlier, { at: earlier!.at + 10_000, cost: cost(1) }, 0);
+  assert.deepEqual(
+    [use.sinceStart, use.seconds, use.samples, use.cpuSeconds, use.allocatedBytes, use.allocations],
+    [false, 10, 200, 0.5, 400, 7],
+  );
+  assert.deepEqual(use.stages[0], {
+    stage: 'parse',
+    cpuSeconds: 0.5,
+    allocations: 1,
+    allocatedBytes: 30,
+  });
+  assert.equal(earlierCost({ resultType: 'matrix', result: [] }, OWN, cost(1)), null);
 });

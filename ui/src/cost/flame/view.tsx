@@ -32,7 +32,7 @@ interface Collected {
 
 export function ProfileView({ state }: { state: ProfileState }) {
   const cost = useCost().value;
-  const key = `${state.type} ${state.seconds} ${state.stage}`;
+  const key = keyOf(state);
   const loaded = useAnswer<Collected>(key, async (signal) => {
     const profile = await askProfile(state.type, state.stage, state.seconds, signal);
     return { profile, tree: treeOf(profile), of: state, at: Date.now() };
@@ -56,11 +56,18 @@ export function ProfileView({ state }: { state: ProfileState }) {
         </>
       )}
       {loading && <Progress key={key} seconds={state.seconds} onCancel={loaded.cancel} />}
+      {value === null && error === null && !loading && (
+        <div class="nothing">
+          <button class="button" onClick={loaded.reload}>
+            {state.seconds > 0 ? `Collect for ${state.seconds} s` : 'Load the profile'}
+          </button>
+        </div>
+      )}
       {value !== null && (
         <Shown
           collected={value}
           state={state}
-          outdated={loading && value.of !== state}
+          outdated={loading && keyOf(value.of) !== key}
           lasts={lasts}
           onReload={loading ? null : loaded.reload}
           onSearch={(text) => change({ search: text }, 'replace')}
@@ -69,6 +76,11 @@ export function ProfileView({ state }: { state: ProfileState }) {
       )}
     </>
   );
+}
+
+/** What makes another profile of it; the rest of the state is how one looks at it. */
+function keyOf({ type, seconds, stage }: ProfileState): string {
+  return `${type} ${seconds} ${stage}`;
 }
 
 function HowToTurnOn({ type }: { type: ProfileState['type'] }) {
@@ -186,7 +198,7 @@ function Shown(props: ShownProps) {
   );
 }
 
-function Summary({ collected, lasts, onReload }: ShownProps) {
+function Summary({ collected, state, lasts, onReload }: ShownProps) {
   const { utc } = useSettings();
   const { of, profile, tree, at } = collected;
   const time = formatTime(Math.round(at / 1000) * 1000, utc, false);
@@ -206,7 +218,9 @@ function Summary({ collected, lasts, onReload }: ShownProps) {
       {onReload !== null && (
         <button class="button" onClick={onReload}>
           <RefreshIcon />
-          {of.seconds > 0 ? 'Collect again' : 'Refresh'}
+          {state.seconds > 0
+            ? `Collect ${keyOf(of) === keyOf(state) ? 'again' : 'now'}`
+            : 'Refresh'}
         </button>
       )}
     </p>
