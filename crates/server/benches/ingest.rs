@@ -2,21 +2,29 @@
 //!
 //! `cargo bench -p server --bench ingest` measures; without `--bench` (as `cargo test --benches` runs
 //! it) it does little and only checks its answers. The last line is
-//! `RESULT ingest warm_ns=… fleet_ns=… memory_bytes_per_series=…`, in nanoseconds per sample.
+//! `RESULT ingest warm_ns=… fleet_ns=… allocations=… memory_bytes_per_series=…`: nanoseconds of processor
+//! time per sample, the median of the rounds; allocations of all measured rounds but the one in which
+//! chunks end for the first time; bytes that the targets' lines hold.
 
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
 
 use server::config::{self, ScrapeConfig};
 use server::scrape::ingest::{Body, Counts, Ingester, Report, TargetSeries};
 use store::Labels;
 use store::db::{Db, Options};
 use store::disk::Directory;
+use testkit::allocations::{Counting, count};
 use wire::exposition::Format;
 
+#[global_allocator]
+static ALLOCATOR: Counting = Counting::new();
+
 const SERIES: usize = 1000;
+/// Rounds in which series are made, and buffers and memory for chunks grow to their size: until all chunks
+/// have ended once.
+const UNCOUNTED: usize = 260;
 /// So many different bodies follow one another.
 const BODIES: usize = 16;
 const START: i64 = 1_700_000_000_000;
@@ -83,8 +91,19 @@ fn scrape(
     counts
 }
 
-/// Nanoseconds per sample, the median of the rounds.
-fn measure(targets: usize, rounds: usize) -> (f64, f64) {
+/// What the thread has had of a processor: the machine may be busy with other things.
+fn processor_nanoseconds() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+struct Measured {
+    ns_per_sample: f64,
+    allocations: u64,
+    bytes_per_series: f64,
+}
+
+fn measure(targets: usize, rounds: usize) -> Measured {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let disk = Arc::new(Directory::open(folder.path()).expect("a folder"));
     let (db, _) = Db::open(disk, Options::default(), START).expect("an empty store");
@@ -93,30 +112,43 @@ fn measure(targets: usize, rounds: usize) -> (f64, f64) {
     // The bodies of a whole fleet would be all that is measured: few suffice there.
     let bodies = if targets == 1 { BODIES } else { 2 };
     let mut targets: Vec<_> = (0..targets).map(|index| target(index, bodies)).collect();
+    let samples = (targets.len() * SERIES) as f64;
     let mut times = Vec::with_capacity(rounds);
-    for round in 0..rounds + 3 {
-        let started = Instant::now();
-        for target in &mut targets {
-            scrape(&mut ingester, target, &config, round);
-        }
-        let samples = (targets.len() * SERIES) as f64;
-        if round >= 3 {
-            times.push(started.elapsed().as_nanos() as f64 / samples);
+    let mut allocations = 0;
+    for round in 0..rounds + UNCOUNTED {
+        let started = processor_nanoseconds();
+        let here = count(|| {
+            for target in &mut targets {
+                scrape(&mut ingester, target, &config, round);
+            }
+        });
+        let time = processor_nanoseconds() - started;
+        if round >= UNCOUNTED {
+            times.push(time as f64 / samples);
+            allocations += here.allocations + here.reallocations;
         }
     }
     assert_eq!(db.stats().series, (targets.len() * (SERIES + 5)) as u64);
     times.sort_by(f64::total_cmp);
-    let memory: usize = targets.iter().map(|target| target.series.memory_usage()).sum();
-    (times[times.len() / 2], memory as f64 / (targets.len() * SERIES) as f64)
+    let held: usize = targets.iter().map(|target| target.series.memory_usage()).sum();
+    Measured {
+        ns_per_sample: times[times.len() / 2],
+        allocations,
+        bytes_per_series: held as f64 / samples,
+    }
 }
 
 #[expect(clippy::print_stdout, reason = "a bench is a program of its own")]
 fn main() {
     let full = std::env::args().any(|argument| argument == "--bench");
-    let (fleet, warm_rounds, fleet_rounds) = if full { (500, 2000, 20) } else { (3, 5, 2) };
-    let (warm, memory) = measure(1, warm_rounds);
-    let (turn, _) = measure(fleet, fleet_rounds);
+    let (fleet, warm_rounds, fleet_rounds) = if full { (500, 2000, 60) } else { (3, 5, 2) };
+    let warm = measure(1, warm_rounds);
+    let turn = measure(fleet, fleet_rounds);
     println!(
-        "RESULT ingest warm_ns={warm:.1} fleet_ns={turn:.1} memory_bytes_per_series={memory:.0}"
+        "RESULT ingest warm_ns={:.1} fleet_ns={:.1} allocations={} memory_bytes_per_series={:.0}",
+        warm.ns_per_sample,
+        turn.ns_per_sample,
+        warm.allocations + turn.allocations,
+        warm.bytes_per_series
     );
 }

@@ -26,7 +26,7 @@ pub mod writer;
 
 pub use error::{ReadError, Reason};
 pub use labels::{Escaped, Label, Labels};
-pub use reader::{Event, Exemplar, Reader, Reading, Sample};
+pub use reader::{Event, Exemplar, Expected, Reader, Reading, Sample};
 
 /// A format of exposition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]

@@ -13,6 +13,7 @@ pub use format::Buffer;
 pub(crate) use format::{
     SHORT, write_count, write_exposition, write_integer, write_openmetrics, write_signed,
 };
+pub(crate) use parse::leading;
 pub use parse::{ParseError, parse, parse_literal};
 
 /// The bits of the NaN that stands for "not a number" in stored samples (Go's `math.NaN()`).

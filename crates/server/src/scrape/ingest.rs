@@ -14,9 +14,11 @@ use hashbrown::HashSet;
 use store::Labels;
 use store::db::{Appender, Db, Rejected, SeriesId};
 use store::labels::METRIC_NAME;
-use wire::exposition::{Event, Exemplar, Format, ReadError, Reader, Reading, Sample};
+use wire::exposition::{Event, Exemplar, Expected, Format, ReadError, Reader, Reading, Sample};
 
+use super::bits::Bits;
 use super::known::{Known, LineKind, NOWHERE, Place};
+use super::lines::Tail;
 use super::metadata::{Families, Said};
 use super::resolve::{Refused, Resolved, resolve};
 use crate::config::ScrapeConfig;
@@ -147,16 +149,56 @@ pub struct Body<'a> {
 /// Takes bodies, one after the other. Each worker has one: nothing in it belongs to a target.
 pub struct Ingester {
     appender: Appender,
-    /// The line of each sample in the batch, as far as samples of lines go.
-    batch: Vec<Place>,
-    /// After a body was read: how many lines it had, and its format. Lines that are gone are thrown
-    /// out when the batch is settled; until then it names lines by their places.
-    collect: Option<(usize, Format)>,
+    /// The lines of the samples in the batch, as far as samples of lines go.
+    batch: Places,
+    /// After a body was read: its format. Lines that are gone are thrown out when the batch is settled;
+    /// until then it names lines by their places.
+    collect: Option<Format>,
+    /// The lines of the current scrape.
+    seen: Bits,
+    /// Those of them whose absence from the next scrape is a staleness marker.
+    tracked: Bits,
     /// The lines that the batch marks stale.
     ended: Vec<Place>,
     scratch: Scratch,
+    /// A line's text, put together.
+    text: Vec<u8>,
+    tail: Tail,
     /// The series of the current scrape: only filled where some are missing.
     present: HashSet<SeriesId, foldhash::fast::RandomState>,
+}
+
+/// The lines of a batch's samples. Neighbours are told once.
+#[derive(Default)]
+struct Places {
+    /// Where runs of neighbours begin: the sample, and its line.
+    runs: Vec<(usize, Place)>,
+    length: usize,
+    /// The line of the next sample, if it belongs to the last run.
+    next: Place,
+}
+
+impl Places {
+    #[inline]
+    fn push(&mut self, place: Place) {
+        if place != self.next || self.length == 0 {
+            self.runs.push((self.length, place));
+        }
+        self.length += 1;
+        self.next = place + 1;
+    }
+
+    /// The line of a sample; `None` for those that are not of lines.
+    fn get(&self, sample: usize) -> Option<Place> {
+        let run = self.runs.partition_point(|(begin, _)| *begin <= sample).checked_sub(1)?;
+        let (begin, place) = self.runs[run];
+        (sample < self.length).then(|| place + (sample - begin) as Place)
+    }
+
+    fn clear(&mut self) {
+        self.runs.clear();
+        self.length = 0;
+    }
 }
 
 /// A sample of a new series.
@@ -173,12 +215,6 @@ struct Pass<'a, 'b> {
     body: Body<'a>,
     series: &'b mut TargetSeries,
     counts: Counts,
-    /// Different lines so far.
-    seen: usize,
-    /// Lines that were live before and are here again.
-    kept: u32,
-    /// Lines that are here and were not live before.
-    fresh: u32,
     /// Samples that were or would have been appended.
     limited: u64,
     limit: u64,
@@ -194,10 +230,14 @@ impl Ingester {
     pub fn new(db: &Db) -> Self {
         Ingester {
             appender: db.appender(),
-            batch: Vec::new(),
+            batch: Places::default(),
             collect: None,
+            seen: Bits::default(),
+            tracked: Bits::default(),
             ended: Vec::new(),
             scratch: Scratch::new(),
+            text: Vec::new(),
+            tail: Tail::default(),
             present: HashSet::default(),
         }
     }
@@ -215,15 +255,15 @@ impl Ingester {
         let _stage = profiler::stage("parse");
         self.rollback();
         series.known.generation += 1;
-        let lines_before = series.known.lines.len();
+        let lines_before = series.known.len();
+        self.seen.reset(lines_before);
+        self.tracked.reset(lines_before);
+        self.tail.forget();
         let limit = body.config.limits.samples.unwrap_or(u64::MAX);
         let mut pass = Pass {
             body,
             series,
             counts: Counts::default(),
-            seen: 0,
-            kept: 0,
-            fresh: 0,
             limited: 0,
             limit,
             pending: Vec::new(),
@@ -233,9 +273,9 @@ impl Ingester {
         let result = pass.walk(self).and_then(|()| pass.settle(self));
         match result {
             Ok(()) => {
-                let (counts, seen, kept, fresh) = (pass.counts, pass.seen, pass.kept, pass.fresh);
-                self.mark_missing(series, body.now_ms, kept, fresh);
-                self.collect = Some((seen, body.format));
+                let counts = pass.counts;
+                self.mark_missing(series, body.now_ms);
+                self.collect = Some(body.format);
                 Ok(counts)
             }
             Err(kind) => {
@@ -252,17 +292,13 @@ impl Ingester {
     pub fn mark_all_stale(&mut self, series: &mut TargetSeries, now_ms: i64) {
         self.rollback();
         let known = &mut series.known;
-        if known.live == 0 && known.orphans.is_empty() {
-            return;
-        }
-        for (place, line) in known.lines.iter_mut().enumerate().filter(|(_, line)| line.live) {
-            line.live = false;
+        for place in known.live.iter() {
             self.ended.push(place as Place);
-            if let Some(id) = line.id {
+            if let Some(id) = known.id(place as Place) {
                 self.appender.append(id, now_ms, STALE);
             }
         }
-        known.live = 0;
+        known.live.clear();
         for &id in &known.orphans {
             self.appender.append(id, now_ms, STALE);
         }
@@ -319,7 +355,7 @@ impl Ingester {
         };
         let mut again = false;
         for &(index, reason) in &committed.rejected {
-            let Some(&place) = self.batch.get(index) else {
+            let Some(place) = self.batch.get(index) else {
                 // Staleness markers and reports: expected when a target comes back. Only reports must
                 // not get lost; a marker has nothing to end where the series is forgotten.
                 if reason == Rejected::UnknownSeries {
@@ -339,15 +375,11 @@ impl Ingester {
                 }
             }
             // Somebody else writes this series: its end is not ours to mark.
-            let line = &mut series.known.lines[place as usize];
-            if line.live {
-                line.live = false;
-                series.known.live -= 1;
-            }
+            series.known.live.unset(place as usize);
         }
         series.known.orphans.clear();
-        if let Some((seen, format)) = self.collect.take()
-            && series.known.collect(seen)
+        if let Some(format) = self.collect.take()
+            && series.known.collect(&self.seen)
         {
             retain_families(series, format);
         }
@@ -363,35 +395,32 @@ impl Ingester {
         self.collect = None;
     }
 
-    /// Marks what was live and is missing. Costs nothing where everything live came back.
-    fn mark_missing(&mut self, series: &mut TargetSeries, now_ms: i64, kept: u32, fresh: u32) {
+    /// Marks what was live and is missing. Costs next to nothing where what was live came back.
+    fn mark_missing(&mut self, series: &mut TargetSeries, now_ms: i64) {
         let known = &mut series.known;
-        if kept == known.live && fresh == 0 && known.orphans.is_empty() {
+        if self.tracked.same(&known.live) && known.orphans.is_empty() {
             return;
         }
-        let generation = known.generation;
-        let missing = kept != known.live || !known.orphans.is_empty();
-        if missing {
+        let missing = known.live.without(&self.tracked).next().is_some();
+        if missing || !known.orphans.is_empty() {
             // One series can stand in the body under several spellings.
             self.present.clear();
-            let tracked = known.lines.iter().filter(|line| line.tracked == generation);
-            self.present.extend(tracked.filter_map(|line| line.id));
+            let tracked = self.tracked.iter();
+            self.present.extend(tracked.filter_map(|place| known.id(place as Place)));
         }
-        known.live = 0;
-        for (place, line) in known.lines.iter_mut().enumerate() {
-            let Some(id) = line.id else { continue };
-            if line.live && line.tracked != generation && !self.present.contains(&id) {
+        for place in known.live.without(&self.tracked) {
+            let Some(id) = known.id(place as Place) else { continue };
+            if !self.present.contains(&id) {
                 self.appender.append(id, now_ms, STALE);
                 self.ended.push(place as Place);
             }
-            line.live = line.tracked == generation;
-            known.live += u32::from(line.live);
         }
         for id in &known.orphans {
             if !self.present.contains(id) {
                 self.appender.append(*id, now_ms, STALE);
             }
         }
+        known.live.copy(&self.tracked);
         self.present.clear();
     }
 }
@@ -401,37 +430,50 @@ impl<'a> Pass<'a, '_> {
     fn walk(&mut self, ingester: &mut Ingester) -> Result<(), FaultKind> {
         let mut reader = Reader::new(self.body.bytes, self.body.format);
         let mut before = NOWHERE;
-        let mut expected = self.series.known.first;
+        let mut expected = self.series.known.follower(before);
+        // Where the expected line is told, if it is by its difference from the line taken last.
+        let mut straight = None;
         loop {
             let known = &self.series.known;
-            if let Some(line) = known.lines.get(expected as usize) {
-                let text = known.text_of(line);
-                if line.kind == LineKind::Comment {
-                    if reader.comment_if(text) {
-                        before = self.see(expected);
-                        expected = self.series.known.lines[before as usize].next;
-                        continue;
+            let kind = known.kind(expected).unwrap_or(LineKind::Forgotten);
+            if kind != LineKind::Forgotten {
+                let (line, behind) = match straight.and_then(|at| known.lines.read(at)) {
+                    Some(line) => line,
+                    None => {
+                        let behind = known.lines.locate(expected, &mut ingester.text);
+                        (Expected::from(&ingester.text[..]), behind)
                     }
-                } else if let Some(reading) = reader.sample_if(text) {
-                    self.sample(expected, reading.map_err(FaultKind::Read)?, ingester);
+                };
+                let taken = if kind == LineKind::Comment {
+                    let taken = reader.comment_if(line);
+                    if taken {
+                        ingester.seen.set(expected as usize);
+                    }
+                    taken
+                } else if let Some(reading) = reader.sample_if(line) {
+                    self.sample(expected, kind, reading.map_err(FaultKind::Read)?, ingester);
+                    true
+                } else {
+                    false
+                };
+                if taken {
                     before = expected;
-                    expected = self.series.known.lines[before as usize].next;
+                    expected = self.series.known.follower(before);
+                    straight = (expected == before + 1).then_some(behind);
                     continue;
                 }
             }
+            straight = None;
             let Some(event) = reader.next() else { break };
             let place = match event.map_err(FaultKind::Read)? {
                 Event::Sample(sample) => self.unexpected(&sample, &reader, ingester)?,
                 Event::Comment(_) => continue,
-                event => self.comment(event, reader.last_line())?,
+                event => self.comment(event, reader.last_line(), ingester)?,
             };
             let Some(place) = place else { continue };
-            match self.series.known.lines.get_mut(before as usize) {
-                Some(line) => line.next = place,
-                None => self.series.known.first = place,
-            }
+            self.series.known.follow(before, place);
             before = place;
-            expected = self.series.known.lines[place as usize].next;
+            expected = self.series.known.follower(before);
         }
         if self.limited > self.limit {
             let limit = self.limit;
@@ -445,8 +487,7 @@ impl<'a> Pass<'a, '_> {
         let _stage = profiler::stage("append");
         for pending in std::mem::take(&mut self.pending) {
             let id = ingester.appender.series(&pending.labels).map_err(FaultKind::Store)?;
-            let line = &mut self.series.known.lines[pending.place as usize];
-            line.id = Some(id);
+            self.series.known.set_id(pending.place, id);
             ingester.appender.append(id, pending.timestamp, pending.value);
             ingester.batch.push(pending.place);
             if let Some(exemplar) = pending.exemplar {
@@ -456,26 +497,18 @@ impl<'a> Pass<'a, '_> {
         Ok(())
     }
 
-    /// Notes that a line is there; gives its place back.
-    #[inline]
-    fn see(&mut self, place: Place) -> Place {
-        let generation = self.series.known.generation;
-        let line = &mut self.series.known.lines[place as usize];
-        self.seen += usize::from(line.seen != generation);
-        line.seen = generation;
-        place
-    }
-
     /// A sample of a known line.
     #[inline]
-    fn sample(&mut self, place: Place, reading: Reading<'a>, ingester: &mut Ingester) {
-        let generation = self.series.known.generation;
-        let line = &mut self.series.known.lines[place as usize];
+    fn sample(
+        &mut self,
+        place: Place,
+        kind: LineKind,
+        reading: Reading<'a>,
+        ingester: &mut Ingester,
+    ) {
         self.counts.scraped += 1;
-        let again = line.seen == generation;
-        self.seen += usize::from(!again);
-        line.seen = generation;
-        if line.kind == LineKind::Dropped {
+        let again = ingester.seen.set(place as usize);
+        if kind == LineKind::Dropped {
             return;
         }
         self.counts.post_relabel += 1;
@@ -494,7 +527,7 @@ impl<'a> Pass<'a, '_> {
             return;
         }
         // A new series that stands twice in the body with timestamps of its own has no id yet.
-        let Some(id) = line.id else {
+        let Some(id) = self.series.known.id(place) else {
             let first = self.pending_of.get(place as usize - self.lines_before);
             if let Some(first) = first.and_then(|first| self.pending.get(*first as usize)) {
                 let (labels, value) = (first.labels.clone(), reading.value);
@@ -506,11 +539,7 @@ impl<'a> Pass<'a, '_> {
         ingester.appender.append(id, timestamp, reading.value);
         ingester.batch.push(place);
         if explicit.is_none() || self.body.config.track_timestamps_staleness {
-            if line.tracked != generation {
-                self.kept += u32::from(line.live);
-                self.fresh += u32::from(!line.live);
-            }
-            line.tracked = generation;
+            ingester.tracked.set(place as usize);
         }
         if let Some(exemplar) = &reading.exemplar {
             append_exemplar(&mut ingester.appender, id, exemplar, timestamp);
@@ -526,8 +555,10 @@ impl<'a> Pass<'a, '_> {
         ingester: &mut Ingester,
     ) -> Result<Option<Place>, FaultKind> {
         let text = sample.series.as_bytes();
-        if let Some(place) = self.series.known.find(text) {
-            self.sample(place, sample.reading, ingester);
+        let known = &mut self.series.known;
+        if let Some(place) = known.find(text, &mut ingester.text) {
+            let kind = known.kind(place).unwrap_or(LineKind::Forgotten);
+            self.sample(place, kind, sample.reading, ingester);
             return Ok(Some(place));
         }
         let line_number = || {
@@ -545,7 +576,7 @@ impl<'a> Pass<'a, '_> {
         let labels = match resolved {
             Resolved::Keep(labels) => labels,
             Resolved::Drop => {
-                let place = self.remember(text, LineKind::Dropped)?;
+                let place = self.remember(text, LineKind::Dropped, ingester)?;
                 return Ok(Some(place));
             }
         };
@@ -561,11 +592,10 @@ impl<'a> Pass<'a, '_> {
             self.counts.out_of_bounds += 1;
             return Ok(None);
         }
-        let place = self.remember(text, LineKind::Series)?;
+        let place = self.remember(text, LineKind::Series, ingester)?;
         self.counts.series_added += 1;
         if explicit.is_none() || self.body.config.track_timestamps_staleness {
-            self.series.known.lines[place as usize].tracked = self.series.known.generation;
-            self.fresh += 1;
+            ingester.tracked.set(place as usize);
         }
         let Reading { value, exemplar, .. } = sample.reading;
         self.pending.push(Pending { place, labels, timestamp, value, exemplar });
@@ -574,7 +604,12 @@ impl<'a> Pass<'a, '_> {
 
     /// A comment that is not where it was, or is new.
     #[cold]
-    fn comment(&mut self, event: Event<'a>, text: &[u8]) -> Result<Option<Place>, FaultKind> {
+    fn comment(
+        &mut self,
+        event: Event<'a>,
+        text: &[u8],
+        ingester: &mut Ingester,
+    ) -> Result<Option<Place>, FaultKind> {
         let mut name = String::new();
         let mut said = String::new();
         let families = &self.series.families;
@@ -590,18 +625,30 @@ impl<'a> Pass<'a, '_> {
             }
             Event::Comment(_) | Event::Sample(_) => return Ok(None),
         }
-        match self.series.known.find(text) {
-            Some(place) => Ok(Some(self.see(place))),
-            None => self.remember(text, LineKind::Comment).map(Some),
+        match self.series.known.find(text, &mut ingester.text) {
+            Some(place) => {
+                ingester.seen.set(place as usize);
+                Ok(Some(place))
+            }
+            None => self.remember(text, LineKind::Comment, ingester).map(Some),
         }
     }
 
     /// Adds a line of this body to those that are known.
-    fn remember(&mut self, text: &[u8], kind: LineKind) -> Result<Place, FaultKind> {
+    fn remember(
+        &mut self,
+        text: &[u8],
+        kind: LineKind,
+        ingester: &mut Ingester,
+    ) -> Result<Place, FaultKind> {
         let pending = if kind == LineKind::Series { self.pending.len() as u32 } else { NOWHERE };
         self.pending_of.push(pending);
-        let place = self.series.known.add(text, kind).ok_or(FaultKind::Memory)?;
-        Ok(self.see(place))
+        let known = &mut self.series.known;
+        let place = known.add(text, kind, &mut ingester.tail).ok_or(FaultKind::Memory)?;
+        ingester.seen.grow(known.len());
+        ingester.tracked.grow(known.len());
+        ingester.seen.set(place as usize);
+        Ok(place)
     }
 }
 
@@ -609,15 +656,14 @@ impl<'a> Pass<'a, '_> {
 fn retain_families(series: &TargetSeries, format: Format) {
     let mut named = HashSet::<String, foldhash::fast::RandomState>::default();
     let known = &series.known;
-    for line in known.lines.iter().filter(|line| line.kind == LineKind::Comment) {
-        let event = Reader::new(known.text_of(line), format).next();
+    known.comments(|text| {
         if let Some(Ok(
             Event::Help { family, .. } | Event::Type { family, .. } | Event::Unit { family, .. },
-        )) = event
+        )) = Reader::new(text, format).next()
         {
             named.insert(family.to_cow().into_owned());
         }
-    }
+    });
     series.families.retain(|name| named.contains(name));
 }
 

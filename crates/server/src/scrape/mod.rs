@@ -7,7 +7,9 @@
 //! schedule    when a target is due, and what time its samples get
 //! accept      what is asked for, and what the answer is
 //! ingest      from a body to the store's batch
-//! known       the lines of the last scrape: what a body is compared with
+//! known       the lines of the last scrapes: what a body is compared with
+//! lines       their bytes, each told by its difference from the one before
+//! bits        one bit for each of them
 //! resolve     from a new line to the labels under which it is stored
 //! metadata    type, help and unit of the families of a target
 //! failure_log one line of JSON for each failed scrape
@@ -20,11 +22,13 @@
 //! notices.
 
 mod accept;
+mod bits;
 mod counters;
 mod failure_log;
 pub mod ingest;
 mod intervals;
 mod known;
+mod lines;
 mod metadata;
 mod observe;
 mod pool;

@@ -83,6 +83,13 @@ fn token<'a>(cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
 
 fn value(cursor: &mut Cursor<'_>, missing: Reason) -> Read<f64> {
     let begin = cursor.at;
+    if cursor.peek() == Some(b' ') {
+        cursor.at += 1;
+        if let Some(value) = cursor.short_number() {
+            return Ok(value);
+        }
+        cursor.at = begin;
+    }
     let Some(token) = token(cursor) else {
         return cursor.fault(missing);
     };

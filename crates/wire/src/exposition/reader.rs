@@ -108,6 +108,30 @@ impl<'a> Exemplar<'a> {
     }
 }
 
+/// The bytes of a line of an earlier scrape: as many as it `shared` with the line that was taken last,
+/// and the `rest`. Neighbours in a body have most of their bytes in common, so that who keeps a scrape's
+/// lines keeps and compares a fraction of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Expected<'a> {
+    /// Bytes at its beginning that are those of the line before.
+    pub shared: usize,
+    /// The bytes behind them.
+    pub rest: &'a [u8],
+}
+
+impl<'a> From<&'a [u8]> for Expected<'a> {
+    /// A line that shares nothing.
+    fn from(line: &'a [u8]) -> Self {
+        Expected { shared: 0, rest: line }
+    }
+}
+
+impl<'a, const N: usize> From<&'a [u8; N]> for Expected<'a> {
+    fn from(line: &'a [u8; N]) -> Self {
+        Expected::from(&line[..])
+    }
+}
+
 /// Where reading failed and why; becomes a [`ReadError`] once the line is counted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fault {
@@ -125,6 +149,8 @@ pub struct Reader<'a> {
     kind: Kind,
     /// The line that was read last, without its end.
     last_line: (usize, usize),
+    /// The last `# TYPE` line, where it was recognised and not read: `kind` is of before.
+    last_type: Option<(usize, usize)>,
     finished: bool,
     names: Names,
 }
@@ -137,6 +163,7 @@ impl<'a> Reader<'a> {
             format,
             kind: Kind::Unknown,
             last_line: (0, 0),
+            last_type: None,
             finished: false,
             names: Names::default(),
         }
@@ -147,15 +174,15 @@ impl<'a> Reader<'a> {
     ///
     /// A line that is one but has a bad value is an error, as it is from [`next`](Iterator::next).
     #[inline]
-    pub fn sample_if(&mut self, expected: &[u8]) -> Option<Result<Reading<'a>, ReadError>> {
-        if self.finished || expected.is_empty() || !self.cursor.rest().starts_with(expected) {
-            return None;
-        }
+    pub fn sample_if<'e>(
+        &mut self,
+        expected: impl Into<Expected<'e>>,
+    ) -> Option<Result<Reading<'a>, ReadError>> {
         let begin = self.cursor.at;
         let mut cursor = self.cursor;
-        cursor.at += expected.len();
+        cursor.at = self.behind(expected.into())?;
         // A name without braces may go on (`foobar`), or have labels after all (`foo{`, `foo {`).
-        if expected.last() != Some(&b'}') {
+        if cursor.body[cursor.at - 1] != b'}' {
             if self.format == Format::Text {
                 let blanks = cursor.skip_blanks();
                 if !blanks || cursor.peek() == Some(b'{') {
@@ -184,29 +211,38 @@ impl<'a> Reader<'a> {
     /// Takes the next line if it is exactly `expected`, the [`last_line`](Reader::last_line) after an
     /// event of an earlier scrape that was no sample. *Steady.*
     #[inline]
-    pub fn comment_if(&mut self, expected: &[u8]) -> bool {
-        let cursor = self.cursor;
-        if self.finished || expected.first() != Some(&b'#') || !cursor.rest().starts_with(expected)
-        {
+    pub fn comment_if<'e>(&mut self, expected: impl Into<Expected<'e>>) -> bool {
+        let begin = self.cursor.at;
+        if self.cursor.peek() != Some(b'#') {
             return false;
         }
-        let end = cursor.at + expected.len();
-        match cursor.body.get(end) {
+        let Some(end) = self.behind(expected.into()) else { return false };
+        match self.cursor.body.get(end) {
             Some(b'\n') => {}
             None if self.format == Format::Text => {}
             _ => return false,
         }
-        if is_type_line(expected) {
-            // Its kind holds for the samples that follow, and the line is short.
-            if matches!(self.read(), Ok(Some(Event::Type { .. }))) {
-                return true;
-            }
-            self.cursor = cursor;
-            return false;
+        if is_type_line(&self.cursor.body[begin..end]) {
+            // Its kind holds for the samples that follow. Only those that are read as a whole ask.
+            self.last_type = Some((begin, end));
         }
-        self.last_line = (cursor.at, end);
+        self.last_line = (begin, end);
         self.cursor.at = end + 1;
         true
+    }
+
+    /// Where the body goes on behind `expected`, if that comes next.
+    #[inline]
+    fn behind(&self, expected: Expected<'_>) -> Option<usize> {
+        let Expected { shared, rest } = expected;
+        let Cursor { body, at } = self.cursor;
+        let from = self.last_line.0;
+        // Lines that resemble each other differ at their ends: those first.
+        let own = at + shared;
+        let end = own + rest.len();
+        let same =
+            body.get(own..end)? == rest && body[at..own] == *body.get(from..from + shared)?;
+        (same && end > at && !self.finished).then_some(end)
     }
 
     /// The line that was taken last, without its end: the key for [`comment_if`](Reader::comment_if).
@@ -221,7 +257,20 @@ impl<'a> Reader<'a> {
 
     /// The kind of the last `Type`.
     pub fn kind(&self) -> Kind {
-        self.kind
+        let read = self.last_type.and_then(|(begin, end)| self.kind_of(begin, end));
+        read.unwrap_or(self.kind)
+    }
+
+    /// The kind that a line tells which was read in an earlier scrape.
+    #[cold]
+    fn kind_of(&self, begin: usize, end: usize) -> Option<Kind> {
+        let body = self.cursor.body;
+        // With its newline, which OpenMetrics asks for.
+        let line = &body[begin..body.len().min(end + 1)];
+        match Reader::new(line, self.format).next() {
+            Some(Ok(Event::Type { kind, .. })) => Some(kind),
+            _ => None,
+        }
     }
 
     #[cold]
@@ -237,6 +286,8 @@ impl<'a> Reader<'a> {
     }
 
     fn read(&mut self) -> Read<Option<Event<'a>>> {
+        self.kind = self.kind();
+        self.last_type = None;
         let line = match self.format {
             Format::Text => text::line(&mut self.cursor, &mut self.names)?,
             Format::OpenMetrics => openmetrics::line(&mut self.cursor, &mut self.names)?,
@@ -329,6 +380,17 @@ impl<'a> Cursor<'a> {
         let length = rest.iter().position(|&b| !keep(b)).unwrap_or(rest.len());
         self.at += length;
         &rest[..length]
+    }
+
+    /// A short number that a blank or the end of a line ends; otherwise stays where it is.
+    #[inline]
+    pub(super) fn short_number(&mut self) -> Option<f64> {
+        let (value, length) = crate::number::leading(self.rest())?;
+        let ends = matches!(self.body.get(self.at + length), Some(b'\n' | b' '));
+        if ends {
+            self.at += length;
+        }
+        ends.then_some(value)
     }
 
     /// Up to the end of the line or of the body.

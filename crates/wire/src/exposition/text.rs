@@ -52,17 +52,9 @@ pub(super) fn line<'a>(
 #[inline]
 pub(super) fn reading<'a>(cursor: &mut Cursor<'a>) -> Read<Reading<'a>> {
     cursor.skip_blanks();
-    let begin = cursor.at;
-    let token = cursor.take_while(|b| !matches!(b, b'{' | b' ' | b'\t' | b'\n' | 0));
-    if token.is_empty() {
-        return cursor.fault(Reason::ValueMissing);
-    }
-    let value = match number::parse(token) {
-        Ok(value) => value,
-        Err(error) => {
-            cursor.at = begin;
-            return cursor.fault(Reason::Value(error));
-        }
+    let value = match cursor.short_number() {
+        Some(value) => value,
+        None => value(cursor)?,
     };
     let mut timestamp_ms = None;
     cursor.skip_blanks();
@@ -80,6 +72,23 @@ pub(super) fn reading<'a>(cursor: &mut Cursor<'a>) -> Read<Reading<'a>> {
         }
     }
     Ok(Reading { value, timestamp_ms, exemplar: None })
+}
+
+/// A value of any form.
+#[inline(never)]
+fn value(cursor: &mut Cursor<'_>) -> Read<f64> {
+    let begin = cursor.at;
+    let token = cursor.take_while(|b| !matches!(b, b'{' | b' ' | b'\t' | b'\n' | 0));
+    if token.is_empty() {
+        return cursor.fault(Reason::ValueMissing);
+    }
+    match number::parse(token) {
+        Ok(value) => Ok(value),
+        Err(error) => {
+            cursor.at = begin;
+            cursor.fault(Reason::Value(error))
+        }
+    }
 }
 
 #[inline]

@@ -29,6 +29,17 @@ impl std::error::Error for ParseError {}
 const POWERS_OF_TEN: [f64; 16] =
     [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
 
+/// The same as integers; up to here two of eight digits are joined.
+const WHOLE_POWERS_OF_TEN: [u64; 16] = {
+    let mut powers = [1; 16];
+    let mut at = 1;
+    while at < powers.len() {
+        powers[at] = 10 * powers[at - 1];
+        at += 1;
+    }
+    powers
+};
+
 /// Digits that always fit the 53 bits of an f64's mantissa.
 const EXACT_DIGITS: usize = 15;
 
@@ -46,35 +57,69 @@ pub fn parse(text: &[u8]) -> Result<f64, ParseError> {
 /// `-?[0-9]*(\.[0-9]*)?` with 1 to 15 digits; anything else is left to [`decimal`].
 #[inline]
 fn short_decimal(text: &[u8]) -> Option<f64> {
-    let (negative, digits) = match text {
-        [b'-', rest @ ..] => (true, rest),
-        rest => (false, rest),
-    };
-    if digits.len() > EXACT_DIGITS + 1 {
-        return None;
-    }
-    let mut mantissa = 0u64;
-    let mut count = 0usize;
-    let mut point = None;
-    for &byte in digits {
-        let digit = byte.wrapping_sub(b'0');
-        if digit <= 9 {
-            mantissa = mantissa * 10 + u64::from(digit);
-            count += 1;
-        } else if byte == b'.' && point.is_none() {
-            point = Some(count);
-        } else {
+    leading(text).filter(|&(_, length)| length == text.len()).map(|(value, _)| value)
+}
+
+/// The number of 1 to 15 digits, with at most one point and a minus, that `text` begins with, and its
+/// length. What follows may belong to it (`12e3`): the caller looks. `None` for any other number. *Steady.*
+#[inline]
+pub(crate) fn leading(text: &[u8]) -> Option<(f64, usize)> {
+    let negative = text.first() == Some(&b'-');
+    let begin = usize::from(negative);
+    let (whole, digits) = digits(text.get(begin..)?);
+    let (mut mantissa, mut count) = (whole, digits);
+    let mut end = begin + digits;
+    let mut value = mantissa as f64;
+    if text.get(end) == Some(&b'.') {
+        let (fraction, digits) = self::digits(&text[end + 1..]);
+        count += digits;
+        if count > EXACT_DIGITS {
             return None;
         }
+        mantissa = mantissa * WHOLE_POWERS_OF_TEN[digits] + fraction;
+        value = mantissa as f64 / POWERS_OF_TEN[digits];
+        end += 1 + digits;
     }
-    if count == 0 || count > EXACT_DIGITS {
-        return None;
+    let exact = count > 0 && count <= EXACT_DIGITS;
+    exact.then_some((if negative { -value } else { value }, end))
+}
+
+/// The decimal digits at the beginning, 16 at most, and how many they are.
+#[inline]
+fn digits(text: &[u8]) -> (u64, usize) {
+    let (high, count) = eight_digits(text);
+    if count < 8 {
+        return (high, count);
     }
-    let mut value = mantissa as f64;
-    if let Some(point) = point {
-        value /= POWERS_OF_TEN[count - point];
+    let (low, more) = eight_digits(&text[8..]);
+    (high * WHOLE_POWERS_OF_TEN[more] + low, 8 + more)
+}
+
+/// The decimal digits at the beginning, eight at most, in a few steps for all of them together.
+#[inline]
+fn eight_digits(text: &[u8]) -> (u64, usize) {
+    let Some(bytes) = text.first_chunk::<8>() else { return few_digits(text) };
+    // Digits become 0 to 9. Adding 0x76 carries out of the seven bits of all else; what carries on from
+    // there only disturbs bytes behind the first that is no digit.
+    let bytes = u64::from_le_bytes(*bytes) ^ 0x3030_3030_3030_3030;
+    let others = (bytes.wrapping_add(0x7676_7676_7676_7676) | bytes) & 0x8080_8080_8080_8080;
+    let count = (others.trailing_zeros() / 8) as usize;
+    if count == 0 {
+        return (0, 0);
     }
-    Some(if negative { -value } else { value })
+    // The first digit stands lowest: zeros go in front. Then pairs, fours and eights are joined.
+    let digits = bytes << (64 - 8 * count);
+    let pairs = (digits * 10 + (digits >> 8)) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs * 100 + (pairs >> 16)) & 0x0000_ffff_0000_ffff;
+    let eight = (fours * 10_000 + (fours >> 32)) & 0xffff_ffff;
+    (eight, count)
+}
+
+/// As [`eight_digits`], where a body ends.
+#[cold]
+fn few_digits(text: &[u8]) -> (u64, usize) {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit());
+    digits.fold((0, 0), |(value, count), digit| (value * 10 + u64::from(digit - b'0'), count + 1))
 }
 
 #[cold]
