@@ -5,6 +5,7 @@
 
 mod arena;
 pub(crate) mod chunk_file;
+mod commit;
 pub(crate) mod departed;
 pub(crate) mod exemplars;
 pub(crate) mod index;

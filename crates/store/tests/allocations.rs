@@ -42,12 +42,13 @@ fn a_batch_of_known_series_allocates_nothing() {
         let committed = appender.commit().expect("the disk is well");
         assert_eq!((committed.appended, committed.rejected.len()), (SERIES as u64, 0));
     };
-    // Warm: chunks have grown to their full size and been closed once, the ring is full.
-    for round in 0..130 {
+    // Warm: chunks have grown to their full size, at round 427 a block's boundary was crossed, where all
+    // of them are closed at once, and the ring is full.
+    for round in 0..430 {
         scrape(round);
     }
-    for round in 130..500 {
-        // At round 427 a block's boundary is crossed, where all chunks are closed at once.
+    for round in 430..950 {
+        // At round 907 the next one is crossed.
         assert_eq!(count(|| scrape(round)), Count::ZERO, "round {round}");
     }
     let stats = db.stats();

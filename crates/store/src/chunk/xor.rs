@@ -211,19 +211,9 @@ impl Writer<'_> {
         if xor == 0 {
             return self.put(head << 1, length + 1);
         }
-        // Five bits carry the number of leading zeros.
-        let leading = (xor.leading_zeros() as u8).min(31);
-        let trailing = xor.trailing_zeros() as u8;
-        if window.0 != NO_WINDOW && leading >= window.0 && trailing >= window.1 {
-            self.put(head << 2 | 0b10, length + 2)?;
-            return self.put(xor >> window.1, 64 - u32::from(window.0) - u32::from(window.1));
-        }
-        *window = (leading, trailing);
-        let significant = 64 - u32::from(leading) - u32::from(trailing);
-        // Six bits carry the number of significant bits; 64 is written as 0, which cannot occur.
-        let fields = 0b11 << 11 | u64::from(leading) << 6 | u64::from(significant & 63);
-        self.put(head << 13 | fields, length + 13)?;
-        self.put(xor >> trailing, significant)
+        let value = value_bits(xor, window);
+        self.put(head << value.fields_length | value.fields, length + value.fields_length)?;
+        self.put(value.significant, value.significant_length)
     }
 
     fn put_varint(&mut self, mut number: u64) -> Result<(), Full> {
@@ -278,6 +268,53 @@ fn put_at_end(
     room.copy_from_slice(&word[..bytes]);
     Ok(())
 }
+
+/// A value that differs from the one before it.
+struct ValueBits {
+    fields: u64,
+    fields_length: u32,
+    significant: u64,
+    significant_length: u32,
+}
+
+/// How a value is written that differs by `xor`, which isn't 0; moves the window.
+#[inline(always)]
+fn value_bits(xor: u64, window: &mut (u8, u8)) -> ValueBits {
+    // Five bits carry the number of leading zeros.
+    let leading = (xor.leading_zeros() as u8).min(31);
+    let trailing = xor.trailing_zeros() as u8;
+    let (mut fields, mut fields_length) = (0b10, 2);
+    // (Without a window, its leading zeros are more than any.)
+    if leading < window.0 || trailing < window.1 {
+        *window = (leading, trailing);
+        let significant = 64 - u64::from(leading) - u64::from(trailing);
+        // Six bits carry the number of significant bits; 64 is written as 0, which cannot occur.
+        fields = 0b11 << 11 | u64::from(leading) << 6 | significant & 63;
+        fields_length = 13;
+    }
+    let significant_length = 64 - u32::from(window.0) - u32::from(window.1);
+    ValueBits { fields, fields_length, significant: xor >> window.1, significant_length }
+}
+
+/// The bits of any sample from the third on, and their number, which is at most [`STEP_BITS_MAX`]; moves
+/// the window. `None` for a difference of differences that needs the longest form.
+#[inline(always)]
+pub(crate) fn step(dod: i64, xor: u64, window: &mut (u8, u8)) -> Option<(u128, u32)> {
+    let (head, length) = timestamp_bits(dod);
+    if length > 24 {
+        return None;
+    }
+    if xor == 0 {
+        return Some((u128::from(head << 1), length + 1));
+    }
+    let value = value_bits(xor, window);
+    let fields = head << value.fields_length | value.fields;
+    let bits = u128::from(fields) << value.significant_length | u128::from(value.significant);
+    Some((bits, length + value.fields_length + value.significant_length))
+}
+
+/// See [`step`].
+pub(crate) const STEP_BITS_MAX: u32 = 24 + 13 + 64;
 
 /// The bits of a difference of differences. Of the longest form, 68 bits, the lower 64 are given.
 #[inline]

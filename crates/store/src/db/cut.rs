@@ -24,8 +24,8 @@ use super::{Core, Maintained, SeriesId, View, sort_blocks};
 use crate::block::{Block, BlockWriter, ChunkData, Meta, catalog};
 use crate::chunk::{self, Encoder, Encoding};
 use crate::head::chunk_file::MappedChunk;
-use crate::head::row::{ChunkRef, Slot};
-use crate::head::shard::{CHUNK_SAMPLES, range_start};
+use crate::head::row::{CHUNK_SAMPLES, ChunkRef, Slot};
+use crate::head::shard::range_start;
 use crate::select::Samples;
 use crate::{Error, Labels};
 

@@ -1,30 +1,20 @@
 //! A shard of the head: rows, open chunks, and the files they go to.
 //!
 //! All that an append touches is here, behind one lock: a worker's series live in its shard, so that
-//! workers do not wait for each other. A batch is appended in this order:
-//!
-//! 1. each sample is tested against its row and encoded for the journal;
-//! 2. chunks that end at a block's boundary are closed;
-//! 3. the record is written: from here on the samples survive the process;
-//! 4. the samples go to the open chunks, and are visible when the lock is released;
-//! 5. full chunks are closed.
-//!
-//! A series that occurs twice in a batch ends the part that is handled so, and begins the next one.
+//! workers do not wait for each other. How a batch is appended, [`super::commit`] says.
 
 use std::sync::Arc;
 
 use super::chunk_file::{self, ChunkFile, ChunkFiles, Header};
+use super::commit::Accepted;
 use super::log::Log;
 use super::row::{ChunkRef, Row, Rows};
 use super::slab::Slab;
 use crate::Error;
 use crate::chunk::Encoding;
-use crate::db::{Committed, Rejected, SeriesId};
+use crate::db::SeriesId;
 use crate::disk::{Disk, File};
-use crate::journal::{batch, record};
-
-/// A chunk is closed with so many samples, as Prometheus does.
-pub(crate) const CHUNK_SAMPLES: u16 = 120;
+use crate::journal::batch;
 
 /// A file of chunks ends at about this size. Its offsets are 32 bits.
 const CHUNK_FILE_BYTES: u64 = 64 << 20;
@@ -32,9 +22,6 @@ const CHUNK_FILE_BYTES: u64 = 64 << 20;
 /// Times of samples are at most this far from the epoch, so that sums and differences of them are
 /// numbers: 146 million years.
 pub(crate) const TIME_MAX: u64 = 1 << 62;
-
-/// Samples that are appended with one record of the journal: one must not get too long.
-const SAMPLES_AT_ONCE: usize = 1 << 20;
 
 /// What is common to all shards.
 #[derive(Clone)]
@@ -102,11 +89,11 @@ pub(crate) struct Shard {
     /// Rounds of removal so far.
     pub(crate) round: u32,
     chunk_file: Option<Box<dyn File>>,
-    part: u16,
-    batch: batch::Encoder,
-    record: Vec<u8>,
-    accepted: Vec<u32>,
-    closing: Vec<(u32, ChunkRef)>,
+    pub(super) part: u16,
+    pub(super) batch: batch::Encoder,
+    pub(super) record: Vec<u8>,
+    pub(super) accepted: Vec<Accepted>,
+    pub(super) closing: Vec<(u32, ChunkRef)>,
     closing_bytes: Vec<u8>,
 }
 
@@ -147,132 +134,6 @@ impl Shard {
             + self.closing_bytes.capacity()
     }
 
-    /// Appends what can be taken of `columns`, all of this shard; `min_valid` is the earliest time
-    /// that is not too old. Steady, as long as no memory or file has to be added.
-    ///
-    /// # Errors
-    /// The journal can't be written. Samples that are not told in `tally` are not in.
-    pub(crate) fn commit(
-        &mut self,
-        columns: Columns<'_>,
-        min_valid: i64,
-        committed: &mut Committed,
-        tally: &mut Tally,
-    ) -> Result<(), Error> {
-        if !self.closing.is_empty() {
-            // A disk that was full when chunks had to be closed must take them before any more.
-            self.write_closing()?;
-        }
-        self.log.write_definitions()?;
-        let mut next = 0;
-        while next < columns.ids.len() {
-            next = self.commit_part(columns, next, min_valid, committed, tally)?;
-        }
-        Ok(())
-    }
-
-    fn commit_part(
-        &mut self,
-        columns: Columns<'_>,
-        start: usize,
-        min_valid: i64,
-        committed: &mut Committed,
-        tally: &mut Tally,
-    ) -> Result<usize, Error> {
-        let segment = self.log.segment()?;
-        let (end, repeated) = self.test(columns, start, min_valid, segment, committed);
-        if !self.closing.is_empty() {
-            self.write_closing()?;
-        }
-        if self.batch.len() > 0 {
-            self.record.clear();
-            let begin = record::begin(&mut self.record);
-            self.batch.finish(&mut self.record);
-            record::finish(&mut self.record, begin);
-            self.log.append(&self.record)?;
-        }
-        for &index in &self.accepted {
-            let index = index as usize;
-            let number = columns.ids[index].slot().row();
-            let row = self.rows.get_mut(number).expect("the sample passed the test");
-            let bits = columns.values[index].to_bits();
-            let time = columns.timestamps[index];
-            if row.base_segment != segment {
-                row.base_segment = segment;
-                row.base = bits;
-            }
-            self.open_chunks += u64::from(!row.is_open());
-            row.append(&mut self.slab, segment, time, bits);
-            if row.count() >= CHUNK_SAMPLES {
-                self.closing.push((number, ChunkRef::NONE));
-            }
-            tally.min_time = tally.min_time.min(time);
-            tally.max_time = tally.max_time.max(time);
-        }
-        tally.appended += self.accepted.len() as u64 + repeated;
-        committed.appended += self.accepted.len() as u64 + repeated;
-        if !self.closing.is_empty() {
-            // The samples are in. If the disk refuses now, the next commit tries first.
-            let _ = self.write_closing();
-        }
-        Ok(end)
-    }
-
-    /// Step 1 and the choice of step 2. Answers where the part ends, and how many samples repeat the
-    /// last one of their series.
-    fn test(
-        &mut self,
-        columns: Columns<'_>,
-        start: usize,
-        min_valid: i64,
-        segment: u32,
-        committed: &mut Committed,
-    ) -> (usize, u64) {
-        self.part = self.part.wrapping_add(1).max(1);
-        self.batch.begin();
-        self.accepted.clear();
-        let mut repeated = 0;
-        for index in start..columns.ids.len() {
-            let id = columns.ids[index];
-            let (time, bits) = (columns.timestamps[index], columns.values[index].to_bits());
-            let number = id.slot().row();
-            let row = self.rows.get_mut(number);
-            let Some(row) = row.filter(|row| row.is_alive() && row.generation == id.generation())
-            else {
-                committed.rejected.push((index, Rejected::UnknownSeries));
-                continue;
-            };
-            // Marks of long ago come round; the first of a part is no repetition.
-            if row.mark == self.part && index > start || self.batch.len() >= SAMPLES_AT_ONCE {
-                return (index, repeated);
-            }
-            if time < min_valid || time.unsigned_abs() > TIME_MAX {
-                committed.rejected.push((index, Rejected::TooOld));
-                continue;
-            }
-            if let Some((last, value)) = row.last()
-                && time <= last
-            {
-                if time < last {
-                    committed.rejected.push((index, Rejected::OutOfOrder));
-                } else if bits == value {
-                    repeated += 1;
-                } else {
-                    committed.rejected.push((index, Rejected::DuplicateTimestamp));
-                }
-                continue;
-            }
-            row.mark = self.part;
-            if row.is_open() && crosses(row, time, self.limits.block_range) {
-                self.closing.push((number, ChunkRef::NONE));
-            }
-            let base = (row.base_segment == segment).then_some(row.base);
-            self.batch.push(number, row.generation, time, bits, base);
-            self.accepted.push(index as u32);
-        }
-        (columns.ids.len(), repeated)
-    }
-
     /// Appends a sample that the journal tells of. Chunks that end are closed in memory at once;
     /// [`Shard::flush_replayed`] has to follow before anybody reads.
     pub(crate) fn replay(
@@ -289,7 +150,7 @@ impl Shard {
         let Some(row) = self.rows.get_mut(number) else { return Ok(()) };
         self.open_chunks += u64::from(!row.is_open());
         row.append(&mut self.slab, segment, time, bits);
-        if row.count() >= CHUNK_SAMPLES { self.close_replayed(number) } else { Ok(()) }
+        if row.is_full(number) { self.close_replayed(number) } else { Ok(()) }
     }
 
     /// Closes the open chunk of a row, if there is one, as [`Shard::replay`] does.
@@ -299,7 +160,7 @@ impl Shard {
         }
         let at = self.encode_chunk(number)?;
         let row = self.rows.get_mut(number).expect("its chunk was just encoded");
-        row.close_chunk(&mut self.slab, at);
+        row.close_chunk(number, &mut self.slab, at);
         self.open_chunks -= 1;
         if self.closing_bytes.len() >= 1 << 20 { self.flush_replayed() } else { Ok(()) }
     }
@@ -355,7 +216,7 @@ impl Shard {
         self.write_closing()
     }
 
-    fn write_closing(&mut self) -> Result<(), Error> {
+    pub(super) fn write_closing(&mut self) -> Result<(), Error> {
         // A chunk may wait here twice when the disk refused it before.
         self.closing.sort_unstable_by_key(|&(row, _)| row);
         self.closing.dedup_by_key(|&mut (row, _)| row);
@@ -371,7 +232,7 @@ impl Shard {
         self.write_chunks()?;
         for &(number, at) in &self.closing {
             let row = self.rows.get_mut(number).expect("it was just looked at");
-            row.close_chunk(&mut self.slab, at);
+            row.close_chunk(number, &mut self.slab, at);
         }
         self.open_chunks -= self.closing.len() as u64;
         self.closing.clear();

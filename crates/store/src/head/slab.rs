@@ -94,7 +94,6 @@ impl Slab {
 
     /// Writes `bytes` behind the first `length` ones of the chain. Allocates a page when there is no
     /// free block.
-    #[inline]
     pub(crate) fn extend(&mut self, chain: &mut Chain, length: usize, mut bytes: &[u8]) {
         let mut at = length % BLOCK;
         while !bytes.is_empty() {
@@ -105,6 +104,24 @@ impl Slab {
             self.block_mut(chain.0).bytes[at..at + now.len()].copy_from_slice(now);
             bytes = later;
             at = (at + now.len()) % BLOCK;
+        }
+    }
+
+    /// As [`Slab::extend`], the first `count` ones of `bytes`.
+    #[inline]
+    pub(crate) fn extend_few(
+        &mut self,
+        chain: &mut Chain,
+        length: usize,
+        bytes: &[u8; 16],
+        count: usize,
+    ) {
+        let at = length % BLOCK;
+        // A copy of fixed size is a move; what is written too much is written again.
+        if at > 0 && at + 16 <= BLOCK {
+            self.block_mut(chain.0).bytes[at..at + 16].copy_from_slice(bytes);
+        } else {
+            self.extend(chain, length, &bytes[..count]);
         }
     }
 

@@ -27,9 +27,12 @@ pub(crate) struct Encoder {
     timestamps: Vec<u8>,
     first_timestamp: i64,
     one_timestamp: bool,
+    /// A bit for each sample, as soon as they are not all alike.
     absolute: Vec<u8>,
     absolute_count: usize,
+    /// Has room behind `values_length`, so that a value is written without a look at the capacity.
     values: Vec<u8>,
+    values_length: usize,
     same: u8,
     count: usize,
 }
@@ -48,7 +51,7 @@ impl Encoder {
         self.runs.clear();
         self.timestamps.clear();
         self.absolute.clear();
-        self.values.clear();
+        self.values_length = 0;
         self.run = Run::default();
         self.end = Run::default();
         self.runs_count = 0;
@@ -99,13 +102,11 @@ impl Encoder {
         if !self.one_timestamp {
             put_signed(&mut self.timestamps, timestamp.wrapping_sub(self.first_timestamp));
         }
-        if self.count.is_multiple_of(8) {
-            self.absolute.push(0);
+        let alike = if base.is_none() { self.count } else { 0 };
+        if self.absolute_count != alike {
+            self.mix(base.is_none());
         }
-        if base.is_none() {
-            self.absolute[self.count / 8] |= 1 << (self.count % 8);
-            self.absolute_count += 1;
-        }
+        self.absolute_count += usize::from(base.is_none());
         self.count += 1;
         let base = base.unwrap_or(0);
         if bits == base {
@@ -115,14 +116,42 @@ impl Encoder {
             }
         } else {
             self.end_same();
-            value::encode(&mut self.values, bits, base);
+            let length = value::encode(self.room(), bits, base);
+            self.values_length += length;
         }
+    }
+
+    /// Where the next value goes.
+    #[inline]
+    fn room(&mut self) -> &mut [u8; 16] {
+        if self.values.len() < self.values_length + 16 {
+            self.values.resize(2 * self.values_length + 1024, 0);
+        }
+        let room = self.values[self.values_length..].first_chunk_mut();
+        room.expect("it was just made")
+    }
+
+    /// Some values stand alone and some don't: a bit for each sample tells which.
+    fn mix(&mut self, alone: bool) {
+        if self.absolute.is_empty() {
+            // Those before were all of the other kind.
+            let before = if alone { 0 } else { 0xff };
+            self.absolute.resize(self.count.div_ceil(8), before);
+            if !self.count.is_multiple_of(8) {
+                self.absolute[self.count / 8] &= (1 << (self.count % 8)) - 1;
+            }
+        }
+        if self.absolute.len() <= self.count / 8 {
+            self.absolute.push(0);
+        }
+        self.absolute[self.count / 8] |= u8::from(alone) << (self.count % 8);
     }
 
     #[inline]
     fn end_same(&mut self) {
         if self.same > 0 {
-            self.values.push(SAME | (self.same - 1) << 2);
+            self.room()[0] = SAME | (self.same - 1) << 2;
+            self.values_length += 1;
             self.same = 0;
         }
     }
@@ -166,7 +195,7 @@ impl Encoder {
         if flags & (ALL_RELATIVE | ALL_ABSOLUTE) == 0 {
             out.extend_from_slice(&self.absolute);
         }
-        out.extend_from_slice(&self.values);
+        out.extend_from_slice(&self.values[..self.values_length]);
     }
 }
 

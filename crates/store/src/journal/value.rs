@@ -8,7 +8,7 @@
 //!
 //! Without a base, zero stands in for it.
 
-use super::varint::{Reader, put, unzigzag, zigzag};
+use super::varint::{Reader, put_at, unzigzag, zigzag};
 
 const INTEGER: u8 = 0;
 const HUNDREDTH: u8 = 1;
@@ -32,26 +32,27 @@ fn whole(bits: u64) -> Option<i64> {
 #[inline]
 fn hundredfold(bits: u64) -> Option<i64> {
     let value = f64::from_bits(bits);
-    let scaled = (value * 100.0).round();
-    let number = scaled as i64;
+    let scaled = value * 100.0;
+    // To the nearest by an addition, because rounding is a call; a candidate that misses is told so.
+    let number = (scaled + 0.5f64.copysign(scaled)) as i64;
     (scaled.abs() < EXACT && (number as f64 / 100.0).to_bits() == bits).then_some(number)
 }
 
-/// Appends `bits`, which differ from `base`.
+/// Writes `bits`, which differ from `base`, at the start of `room`; answers how many bytes that takes.
 #[inline]
-pub(crate) fn encode(out: &mut Vec<u8>, bits: u64, base: u64) {
+pub(crate) fn encode(room: &mut [u8; 16], bits: u64, base: u64) -> usize {
     if let (Some(value), Some(base)) = (whole(bits), whole(base)) {
-        return put(out, zigzag(value - base) << 2 | u64::from(INTEGER));
+        return put_at(room, zigzag(value - base) << 2 | u64::from(INTEGER));
     }
     if let (Some(value), Some(base)) = (hundredfold(bits), hundredfold(base)) {
-        return put(out, zigzag(value - base) << 2 | u64::from(HUNDREDTH));
+        return put_at(room, zigzag(value - base) << 2 | u64::from(HUNDREDTH));
     }
     let xor = bits ^ base;
     let leading = (xor.leading_zeros() / 8).min(7);
     let trailing = (xor.trailing_zeros() / 8).min(7 - leading);
-    let length = (8 - leading - trailing) as usize;
-    out.push(BITS | (leading as u8) << 2 | (trailing as u8) << 5);
-    out.extend_from_slice(&(xor >> (8 * trailing)).to_le_bytes()[..length]);
+    room[0] = BITS | (leading as u8) << 2 | (trailing as u8) << 5;
+    room[1..9].copy_from_slice(&(xor >> (8 * trailing)).to_le_bytes());
+    (9 - leading - trailing) as usize
 }
 
 /// What [`decode`] found.
@@ -148,10 +149,11 @@ mod tests {
                 if value == base {
                     continue;
                 }
-                let mut bytes = Vec::new();
-                encode(&mut bytes, value, base);
-                assert!(bytes.len() <= 9, "{value:x} after {base:x}: {bytes:x?}");
-                let mut reader = Reader::new(&bytes);
+                let mut room = [0xff; 16];
+                let length = encode(&mut room, value, base);
+                let bytes = &room[..length];
+                assert!(length <= 9, "{value:x} after {base:x}: {bytes:x?}");
+                let mut reader = Reader::new(bytes);
                 let Some(Token::Difference(difference)) = decode(&mut reader) else {
                     panic!("{value:x} after {base:x}: {bytes:x?}")
                 };
@@ -166,9 +168,9 @@ mod tests {
         for (value, base, length) in
             [(1_000_007.0, 1_000_000.0, 1), (500_300.0, 500_000.0, 2), (1234.57, 1233.07, 2)]
         {
-            let mut bytes = Vec::new();
-            encode(&mut bytes, f64::to_bits(value), f64::to_bits(base));
-            assert_eq!(bytes.len(), length, "{value} after {base}");
+            let mut room = [0; 16];
+            let taken = encode(&mut room, f64::to_bits(value), f64::to_bits(base));
+            assert_eq!(taken, length, "{value} after {base}");
         }
     }
 }

@@ -10,6 +10,31 @@ pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
+/// Writes `value` at the start of `room`; answers how many bytes it takes.
+#[inline]
+pub(crate) fn put_at(room: &mut [u8; 16], mut value: u64) -> usize {
+    if value < 1 << 28 {
+        // Nothing to predict: lengths of values come in no order.
+        let short = value as u32;
+        let spread = short & 0x7f
+            | (short & 0x3f80) << 1
+            | (short & 0x001f_c000) << 2
+            | (short & 0x0fe0_0000) << 3;
+        let length = (32 - (short | 1).leading_zeros()).div_ceil(7);
+        let more = 0x0080_8080 & ((1 << (8 * (length - 1))) - 1);
+        room[..4].copy_from_slice(&(spread | more).to_le_bytes());
+        return length as usize;
+    }
+    let mut length = 0;
+    while value >= 0x80 {
+        room[length] = value as u8 | 0x80;
+        value >>= 7;
+        length += 1;
+    }
+    room[length] = value as u8;
+    length + 1
+}
+
 /// Appends a signed number: small magnitudes are short.
 #[inline]
 pub(crate) fn put_signed(out: &mut Vec<u8>, value: i64) {
@@ -91,10 +116,15 @@ mod tests {
     #[test]
     fn numbers_come_back() {
         let mut bytes = Vec::new();
-        let numbers = [0, 1, -1, 63, -64, 64, i64::MAX, i64::MIN, 1_700_000_000_000];
-        for number in numbers {
+        let mut numbers = vec![i64::MAX, i64::MIN, 1_700_000_000_000];
+        for shift in 0..63 {
+            numbers.extend([0, 1, -1].map(|by| (1i64 << shift) + by));
+        }
+        for &number in &numbers {
             put_signed(&mut bytes, number);
-            put(&mut bytes, number as u64);
+            let mut room = [0xff; 16];
+            let length = put_at(&mut room, number as u64);
+            bytes.extend_from_slice(&room[..length]);
         }
         let mut reader = Reader::new(&bytes);
         for number in numbers {
