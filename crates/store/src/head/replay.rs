@@ -21,11 +21,11 @@ use super::chunk_file::{self, ChunkFile, Found, Header};
 use super::departed::DepartedRows;
 use super::log::{Finished, definitions_path, segment_path};
 use super::row::{ChunkRef, SHARDS_MAX, Slot};
-use super::shard::{Contents, Shard, TIME_MAX, chunk_path};
+use super::shard::{Contents, Shard, TIME_MAX, chunk_path, crosses};
 use crate::chunk::{self, Encoder};
 use crate::db::{Recovery, SeriesId};
 use crate::disk::Bytes;
-use crate::journal::batch::{self, Value};
+use crate::journal::batch::{self, Decoder, Value};
 use crate::journal::record::{Item, Records};
 use crate::journal::{self, definition};
 use crate::select::Samples;
@@ -123,6 +123,7 @@ impl Head {
                     broken: HashMap::new(),
                     min_time: i64::MAX,
                     generation: 0,
+                    start: self.start.load(Ordering::Acquire),
                 };
                 let result = replay.run();
                 let recovery = replay.recovery;
@@ -159,6 +160,8 @@ struct Replay<'a> {
     min_time: i64,
     /// The highest that was seen.
     generation: u32,
+    /// What lies before is in blocks.
+    start: i64,
 }
 
 /// A series whose chunks have a gap: behind a damage, or where the loss of power took an earlier
@@ -182,15 +185,16 @@ impl Replay<'_> {
         self.shard.log.recovered_definitions(&self.files.definitions);
         self.closed_until = vec![i64::MIN; self.shard.rows.len() as usize];
         self.chunks()?;
-        for (at, &number) in self.files.segments.iter().enumerate() {
+        // The one that was begun behind a segment tells how much of it counts.
+        let mut told = HashMap::new();
+        for (previous, bytes) in self.files.segments.iter().filter_map(|&at| self.previous(at)) {
+            told.entry(previous).or_insert(bytes);
+        }
+        for &number in &self.files.segments {
             let path = segment_path(self.shard.number, number);
             let bytes = self.read(&path, &journal::MAGIC)?;
             let mut length = bytes.as_ref().map_or(0, |bytes| bytes.len() as u64);
-            // The one that was begun behind it tells how much of it counts.
-            let mut later = self.files.segments[at + 1..].iter();
-            let told =
-                later.find_map(|&later| self.previous(later).filter(|told| told.0 == number));
-            length = told.map_or(length, |(_, bytes)| length.min(bytes));
+            length = told.get(&number).map_or(length, |&bytes| length.min(bytes));
             // Nobody knows how much of it is durable: the next sync sees to it.
             let finished = Finished { number, bytes: length, synced: false };
             self.shard.log.finished.push(finished);
@@ -304,7 +308,7 @@ impl Replay<'_> {
 
     /// Links a closed chunk to its row.
     fn chunk(&mut self, at: ChunkRef, header: &Header) {
-        let start = self.head.start.load(Ordering::Acquire);
+        let start = self.start;
         self.generation = self.generation.max(header.generation);
         let Some(row) = self.shard.rows.get(header.row) else { return };
         if !row.is_alive() || row.generation != header.generation || header.max_time < start {
@@ -344,21 +348,17 @@ impl Replay<'_> {
         }
     }
 
+    /// Replays a segment: rows that share no batch one after the other, each with all its batches, so
+    /// that a target's rows and chunks stay in the processor's cache. (Batch by batch, every sample
+    /// would wait for memory.)
     fn segment(&mut self, path: &str, number: u32, bytes: &[u8]) -> Result<(), Error> {
+        let mut batches = Vec::new();
         for item in Records::new(bytes, journal::SEGMENT_HEADER) {
             match item {
-                Item::Record([batch::KIND, payload @ ..]) => {
-                    let mut result = Ok(());
-                    let read = batch::decode(payload, |entry| {
-                        if result.is_ok() {
-                            result = self.sample(number, entry);
-                        }
-                    });
-                    result?;
-                    if read.is_none() {
-                        self.recovery.damage(|| format!("{path}: a record makes no sense"));
-                    }
-                }
+                Item::Record([batch::KIND, payload @ ..]) => match Decoder::new(payload) {
+                    Some((_, rows)) => batches.push((rows, payload)),
+                    None => self.recovery.damage(|| format!("{path}: a record makes no sense")),
+                },
                 Item::Record(_) => {
                     self.recovery.damage(|| format!("{path}: a record of an unknown kind"));
                 }
@@ -367,58 +367,118 @@ impl Replay<'_> {
                 }
             }
         }
+        for index in grouped(&batches) {
+            let Some((mut decoder, _)) = Decoder::new(batches[index].1) else { continue };
+            if !self.batch(number, &mut decoder)? {
+                self.recovery.damage(|| format!("{path}: a record makes no sense"));
+            }
+        }
         Ok(())
     }
 
-    #[inline]
-    fn sample(&mut self, segment: u32, entry: batch::Entry) -> Result<(), Error> {
-        self.generation = self.generation.max(entry.generation);
-        let start = self.head.start.load(Ordering::Relaxed);
-        let row = self.shard.rows.get_mut(entry.row);
-        let row = row.filter(|row| row.is_alive() && row.generation == entry.generation);
-        let Some(row) = row else {
-            // Of a series whose definition is lost; one that was removed had nothing since the start,
-            // and what departed is safe.
-            let until = self.departed.until(self.shard.number, entry.row, entry.generation);
-            let lost =
-                entry.timestamp >= start && until.is_none_or(|until| entry.timestamp > until);
-            self.recovery.samples_lost += u64::from(lost);
-            return Ok(());
-        };
-        let bits = match entry.value {
-            Value::First(bits) => {
-                (row.base, row.base_segment) = (bits, segment);
-                Some(bits)
+    /// Replays a batch; `false` if it makes no sense.
+    fn batch(&mut self, segment: u32, decoder: &mut Decoder<'_>) -> Result<bool, Error> {
+        while decoder.has_run() {
+            let Some(run) = decoder.run() else { return Ok(false) };
+            self.generation = self.generation.max(run.generation);
+            let mut at = run.first;
+            while at < run.first + run.length {
+                let left = run.first + run.length - at;
+                let Some(read) = self.rows(segment, decoder, (at, left, run.generation))? else {
+                    return Ok(false);
+                };
+                at += read;
             }
-            Value::Relative(change) if row.base_segment == segment => change.apply(row.base),
-            Value::Relative(_) => None,
-        };
-        let closed_until = self.closed_until[entry.row as usize];
-        let known = row.last().map_or(closed_until, |(last, _)| last.max(closed_until));
-        if entry.timestamp < start || entry.timestamp <= known {
-            return Ok(());
         }
-        let usable = entry.timestamp.unsigned_abs() <= TIME_MAX;
-        let Some(bits) = bits.filter(|_| usable) else {
-            // The record with the value from which this one differs is damaged.
-            self.recovery.samples_lost += 1;
-            return Ok(());
+        Ok(decoder.is_whole())
+    }
+
+    /// Replays samples of rows that lie together, until a chunk has to be closed. Answers how many;
+    /// `None` if they make no sense.
+    #[inline]
+    fn rows(
+        &mut self,
+        segment: u32,
+        decoder: &mut Decoder<'_>,
+        (first, length, generation): (u32, u32, u32),
+    ) -> Result<Option<u32>, Error> {
+        let (departed, start, shard) = (self.departed, self.start, self.shard.number);
+        // Of a series whose definition is lost; one that was removed had nothing since the start, and
+        // what departed is safe.
+        let is_lost = |row, time| {
+            let until = || departed.until(shard, row, generation);
+            time >= start && until().is_none_or(|until| time > until)
         };
-        self.recovery.samples += 1;
-        self.min_time = self.min_time.min(entry.timestamp);
-        if !self.broken.is_empty()
-            && let Some(broken) = self.broken.get_mut(&entry.row)
-        {
-            // Of samples of the same time, the first one was taken.
-            broken.samples.entry(entry.timestamp).or_insert(bits);
-            return Ok(());
+        let Shard { rows, slab, open_chunks, limits, .. } = &mut *self.shard;
+        let rows = rows.run_mut(first, length as usize);
+        if rows.is_empty() {
+            for row in first..first + length {
+                let Some((time, _)) = decoder.sample() else { return Ok(None) };
+                self.recovery.samples_lost += u64::from(is_lost(row, time));
+            }
+            return Ok(Some(length));
         }
-        self.shard.replay(entry.row, segment, entry.timestamp, bits)
+        let mut read = 0;
+        let mut closing = None;
+        for row in rows {
+            let number = first + read;
+            let Some((time, value)) = decoder.sample() else { return Ok(None) };
+            read += 1;
+            if !row.is_alive() || row.generation != generation {
+                self.recovery.samples_lost += u64::from(is_lost(number, time));
+                continue;
+            }
+            let bits = match value {
+                Value::First(bits) => {
+                    (row.base, row.base_segment) = (bits, segment);
+                    Some(bits)
+                }
+                Value::Relative(change) if row.base_segment == segment => change.apply(row.base),
+                Value::Relative(_) => None,
+            };
+            let closed = self.closed_until.get(number as usize).copied();
+            let known = row.last().map_or(i64::MIN, |(last, _)| last);
+            if time < start || time <= known.max(closed.unwrap_or(i64::MIN)) {
+                continue;
+            }
+            let usable = time.unsigned_abs() <= TIME_MAX;
+            let Some(bits) = bits.filter(|_| usable) else {
+                // The record with the value from which this one differs is damaged.
+                self.recovery.samples_lost += 1;
+                continue;
+            };
+            self.recovery.samples += 1;
+            self.min_time = self.min_time.min(time);
+            if !self.broken.is_empty()
+                && let Some(broken) = self.broken.get_mut(&number)
+            {
+                // Of samples of the same time, the first one was taken.
+                broken.samples.entry(time).or_insert(bits);
+                continue;
+            }
+            if row.is_open() && crosses(row, time, limits.block_range) {
+                closing = Some((number, Some((time, bits))));
+                break;
+            }
+            *open_chunks += u64::from(!row.is_open());
+            row.append(slab, segment, time, bits);
+            if row.is_full(number) {
+                closing = Some((number, None));
+                break;
+            }
+        }
+        if let Some((number, later)) = closing {
+            self.shard.close_replayed(number)?;
+            if let Some((time, bits)) = later {
+                self.shard.replay(number, segment, time, bits)?;
+            }
+        }
+        Ok(Some(read))
     }
 
     /// Writes series whose chunks have a gap anew from the gap on.
     fn repair(&mut self) -> Result<(), Error> {
-        let start = self.head.start.load(Ordering::Acquire);
+        let start = self.start;
         for (row, mut broken) in std::mem::take(&mut self.broken) {
             let mut samples = Samples::default();
             for &at in &broken.chunks {
@@ -516,6 +576,25 @@ impl Replay<'_> {
             });
         }
     }
+}
+
+/// The order in which batches are replayed: those that share rows, directly or by others between them,
+/// stay together and in their order.
+fn grouped(batches: &[(std::ops::Range<u32>, &[u8])]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..batches.len()).collect();
+    order.sort_by_key(|&index| batches[index].0.start);
+    let mut begin = 0;
+    while begin < order.len() {
+        let mut reach = batches[order[begin]].0.end;
+        let mut end = begin + 1;
+        while end < order.len() && batches[order[end]].0.start < reach {
+            reach = reach.max(batches[order[end]].0.end);
+            end += 1;
+        }
+        order[begin..end].sort_unstable();
+        begin = end;
+    }
+    order
 }
 
 fn update(min: &AtomicI64, max: &AtomicI64, min_time: i64, max_time: i64) {

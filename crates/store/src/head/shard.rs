@@ -278,7 +278,8 @@ impl Shard {
     }
 }
 
-fn crosses(row: &Row, time: i64, block_range: i64) -> bool {
+/// Whether a sample of this time belongs to another block than the open chunk of the row.
+pub(crate) fn crosses(row: &Row, time: i64, block_range: i64) -> bool {
     // One division for two: a chunk is not open for longer than a block.
     time.saturating_sub(range_start(row.min_time(), block_range)) >= block_range
 }

@@ -244,75 +244,146 @@ impl std::fmt::Debug for Change {
     }
 }
 
-/// Reads the payload of a batch, after its kind, and hands each sample to `each`.
+/// Consecutive rows of the same generation in a batch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Rows {
+    pub(crate) first: u32,
+    pub(crate) length: u32,
+    pub(crate) generation: u32,
+}
+
+/// Reads the payload of a batch: run by run, and of each run sample by sample. Steady.
 ///
-/// `None` if it isn't one: the samples handed out so far came from a damaged batch. As records are
-/// checksummed, that is another version's or an adversary's.
-pub(crate) fn decode(payload: &[u8], mut each: impl FnMut(Entry)) -> Option<()> {
-    let mut reader = Reader::new(payload);
-    let flags = reader.byte()?;
-    let first_timestamp = reader.signed()?;
-    let count = usize::try_from(reader.unsigned()?).ok()?;
-    let runs_count = usize::try_from(reader.unsigned()?).ok()?;
-    // Three bytes for a run, one for 64 values: a lying count must not buy time or memory.
-    if runs_count > payload.len() / 3 || count > payload.len().saturating_mul(64) {
-        return None;
-    }
-    let mut runs = reader.clone();
-    let mut total = 0u64;
-    for _ in 0..runs_count {
-        reader.signed()?;
-        total = total.checked_add(reader.unsigned()?)?;
-        reader.signed()?;
-    }
-    if total != count as u64 {
-        return None;
-    }
-    let mut timestamps = None;
-    if flags & ONE_TIMESTAMP == 0 {
-        timestamps = Some(reader.clone());
-        for _ in 0..count {
-            reader.signed()?;
+/// Where it answers `None`, the payload isn't a batch, and the samples so far came from a damaged one. As
+/// records are checksummed, that is another version's or an adversary's.
+pub(crate) struct Decoder<'a> {
+    flags: u8,
+    first_timestamp: i64,
+    runs: Reader<'a>,
+    runs_left: usize,
+    expected: i64,
+    generation: i64,
+    timestamps: Option<Reader<'a>>,
+    absolute: Option<&'a [u8]>,
+    values: Reader<'a>,
+    same: u8,
+    index: usize,
+}
+
+impl<'a> Decoder<'a> {
+    /// Reads what stands before the values; `payload` is what follows its kind. Answers also the least
+    /// row and one more than the greatest.
+    pub(crate) fn new(payload: &'a [u8]) -> Option<(Self, std::ops::Range<u32>)> {
+        let mut reader = Reader::new(payload);
+        let flags = reader.byte()?;
+        let first_timestamp = reader.signed()?;
+        let count = usize::try_from(reader.unsigned()?).ok()?;
+        let runs_left = usize::try_from(reader.unsigned()?).ok()?;
+        // Three bytes for a run, one for 64 values: a lying count must not buy time or memory.
+        if runs_left > payload.len() / 3 || count > payload.len().saturating_mul(64) {
+            return None;
         }
+        let mut decoder = Decoder {
+            flags,
+            first_timestamp,
+            runs: reader.clone(),
+            runs_left,
+            expected: 0,
+            generation: 0,
+            timestamps: None,
+            absolute: None,
+            values: reader,
+            same: 0,
+            index: 0,
+        };
+        let (mut total, mut rows) = (0u64, u32::MAX..0);
+        while decoder.runs_left > 0 {
+            let run = decoder.run()?;
+            total += u64::from(run.length);
+            rows.start = rows.start.min(run.first);
+            rows.end = rows.end.max(run.first + run.length);
+        }
+        if total != count as u64 {
+            return None;
+        }
+        let behind = std::mem::replace(&mut decoder.runs, decoder.values.clone());
+        decoder.values = behind;
+        (decoder.runs_left, decoder.expected, decoder.generation) = (runs_left, 0, 0);
+        if flags & ONE_TIMESTAMP == 0 {
+            decoder.timestamps = Some(decoder.values.clone());
+            for _ in 0..count {
+                decoder.values.signed()?;
+            }
+        }
+        if flags & (ALL_RELATIVE | ALL_ABSOLUTE) == 0 {
+            decoder.absolute = Some(decoder.values.take(count.div_ceil(8))?);
+        }
+        Some((decoder, rows))
     }
-    let absolute = match flags & (ALL_RELATIVE | ALL_ABSOLUTE) {
-        0 => Some(reader.take(count.div_ceil(8))?),
-        _ => None,
-    };
-    let mut same = 0u8;
-    let (mut index, mut expected, mut generation) = (0, 0i64, 0i64);
-    for _ in 0..runs_count {
-        let start = runs.signed()?.checked_add(expected)?;
-        let length = runs.unsigned32()?;
-        generation = generation.checked_add(runs.signed()?)?;
-        expected = start.checked_add(i64::from(length))?;
-        let (first, generation) = (u32::try_from(start).ok()?, u32::try_from(generation).ok()?);
-        for row in first..first.checked_add(length)? {
-            let timestamp = match &mut timestamps {
-                Some(column) => first_timestamp.wrapping_add(column.signed()?),
-                None => first_timestamp,
-            };
-            let change = if same > 0 {
-                same -= 1;
-                Change(None)
-            } else {
-                match value::decode(&mut reader)? {
-                    Token::Same(run) => {
-                        same = run - 1;
-                        Change(None)
-                    }
-                    Token::Difference(difference) => Change(Some(difference)),
+
+    /// Whether there is another run.
+    pub(crate) fn has_run(&self) -> bool {
+        self.runs_left > 0
+    }
+
+    /// The next run; the samples of the one before have been read.
+    pub(crate) fn run(&mut self) -> Option<Rows> {
+        self.runs_left = self.runs_left.checked_sub(1)?;
+        let first = self.runs.signed()?.checked_add(self.expected)?;
+        let length = self.runs.unsigned32()?;
+        self.generation = self.generation.checked_add(self.runs.signed()?)?;
+        self.expected = first.checked_add(i64::from(length))?;
+        let (first, generation) =
+            (u32::try_from(first).ok()?, u32::try_from(self.generation).ok()?);
+        first.checked_add(length)?;
+        Some(Rows { first, length, generation })
+    }
+
+    /// Time and value of the next sample of the run.
+    #[inline(always)]
+    pub(crate) fn sample(&mut self) -> Option<(i64, Value)> {
+        let timestamp = match &mut self.timestamps {
+            Some(column) => self.first_timestamp.wrapping_add(column.signed()?),
+            None => self.first_timestamp,
+        };
+        let change = if self.same > 0 {
+            self.same -= 1;
+            Change(None)
+        } else {
+            match value::decode(&mut self.values)? {
+                Token::Same(run) => {
+                    self.same = run - 1;
+                    Change(None)
                 }
-            };
-            let alone = absolute
-                .map_or(flags & ALL_ABSOLUTE != 0, |bits| bits[index / 8] >> (index % 8) & 1 == 1);
-            let value =
-                if alone { Value::First(change.apply(0)?) } else { Value::Relative(change) };
+                Token::Difference(difference) => Change(Some(difference)),
+            }
+        };
+        let alone = match self.absolute {
+            Some(bits) => bits[self.index / 8] >> (self.index % 8) & 1 == 1,
+            None => self.flags & ALL_ABSOLUTE != 0,
+        };
+        self.index += 1;
+        let value = if alone { Value::First(change.apply(0)?) } else { Value::Relative(change) };
+        Some((timestamp, value))
+    }
+
+    /// Whether nothing is left over, once all samples were read.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.runs_left == 0 && self.same == 0 && self.values.is_empty()
+    }
+}
+
+/// Reads the payload of a batch, after its kind, and hands each sample to `each`; see [`Decoder`].
+pub(crate) fn decode(payload: &[u8], mut each: impl FnMut(Entry)) -> Option<()> {
+    let (mut decoder, _) = Decoder::new(payload)?;
+    while decoder.has_run() {
+        let Rows { first, length, generation } = decoder.run()?;
+        for row in first..first + length {
+            let (timestamp, value) = decoder.sample()?;
             each(Entry { row, generation, timestamp, value });
-            index += 1;
         }
     }
-    (same == 0 && reader.is_empty()).then_some(())
+    decoder.is_whole().then_some(())
 }
 
 #[cfg(test)]
