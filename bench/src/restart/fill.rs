@@ -1,0 +1,106 @@
+//! The child that appends until it is killed: a store of ours, without a server around it.
+//!
+//! 1. Series are created target by target, each by the worker that scrapes it.
+//! 2. Workers commit one target's scrape after the other and meet after each round; the first one does the
+//!    store's regular work.
+//! 3. After each commit the samples so far are told: `COMMITTED n`. What was told may not be lost.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
+
+use bench::Failure;
+use bench::options::Options;
+use store::disk::Directory;
+use store::{Appender, Db, Labels, SeriesId};
+
+use crate::workload::{self, Workload};
+
+/// Runs until it is killed.
+pub fn run(options: &Options) -> Result<(), Failure> {
+    let workload = Workload {
+        targets: options.count("targets")?,
+        series: options.count("series")?,
+        scrapes: options.count("scrapes")?,
+        start: options.setting("start")?.parse()?,
+    };
+    let workers = options.count("workers")?.max(1);
+    let directory = Directory::open(Path::new(options.setting("data")?))?;
+    let now = workload.time(0, 0);
+    let (db, _) = Db::open(Arc::new(directory), store::Options::default(), now)?;
+    let committed = AtomicU64::new(0);
+    let barrier = Barrier::new(workers);
+    let work = |number: usize| -> Result<(), store::Error> {
+        let targets = (number..workload.targets).step_by(workers);
+        let mut worker = Worker::new(&db, &workload, targets)?;
+        for k in 0.. {
+            worker.scrape(&workload, k, &committed)?;
+            if barrier.wait().is_leader() {
+                db.maintain(workload.time(0, k + 1))?;
+            }
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        for number in 0..workers {
+            let work = &work;
+            scope.spawn(move || {
+                if let Err(error) = work(number) {
+                    eprintln!("fill: {error}");
+                    // The other workers wait for this one.
+                    std::process::exit(1);
+                }
+            });
+        }
+    });
+    Ok(())
+}
+
+struct Worker {
+    appender: Appender,
+    targets: Vec<(usize, Vec<SeriesId>)>,
+}
+
+impl Worker {
+    fn new(
+        db: &Db,
+        workload: &Workload,
+        targets: impl Iterator<Item = usize>,
+    ) -> Result<Self, store::Error> {
+        let mut appender = db.appender();
+        let mut pairs = Vec::new();
+        let targets = targets.map(|t| {
+            let ids = (0..workload.series).map(|s| {
+                workload::labels(t, s, &mut pairs);
+                let pairs = pairs.iter().map(|(name, value)| (*name, value.as_str()));
+                appender.series(&Labels::from_pairs(pairs))
+            });
+            Ok((t, ids.collect::<Result<Vec<_>, store::Error>>()?))
+        });
+        let targets = targets.collect::<Result<Vec<_>, store::Error>>()?;
+        Ok(Worker { appender, targets })
+    }
+
+    fn scrape(
+        &mut self,
+        workload: &Workload,
+        k: usize,
+        committed: &AtomicU64,
+    ) -> Result<(), store::Error> {
+        for (t, ids) in &self.targets {
+            let time = workload.time(*t, k);
+            for (s, &id) in ids.iter().enumerate() {
+                self.appender.append(id, time, workload::value(*t, s, k));
+            }
+            let appended = self.appender.commit()?.appended;
+            tell(committed.fetch_add(appended, Ordering::Relaxed) + appended);
+        }
+        Ok(())
+    }
+}
+
+/// Whoever reads is the one that kills: where nobody reads any more, there is nothing to be done.
+fn tell(samples: u64) {
+    let _ = writeln!(std::io::stdout().lock(), "COMMITTED {samples}");
+}
