@@ -5,7 +5,7 @@ CARGO ?= cargo
 ARGS ?=
 
 .PHONY: run test page format lint unit browser fuzz compare-prometheus compare-readers bench-broker \
-	bench-sdk bench-record bench-encode bench-stacks bench-overhead bench-torture bench-smoke clean
+	bench-sdk bench-record bench-encode bench-stacks bench-overhead bench-torture bench-restart bench-smoke clean
 
 # Sets everything up and starts the server on port 9090, watching itself and this machine.
 run: page
@@ -96,9 +96,16 @@ bench-torture:
 	$(bench-build) --features torture --bin bench-torture
 	cd bench && target/release/bench-torture $(ARGS)
 
+# Coming back after kill -9: the server on 50 million samples that a killed process left, beside Prometheus.
+# The store alone, without the server around it: make bench-restart ARGS='--only store'
+bench-restart: page
+	$(CARGO) build --release --locked --bin unladen
+	$(if $(ARGS),,-./bench/peers/build prometheus)
+	cd bench && $(CARGO) run --release --locked --no-default-features --features restart --bin bench-restart -- $(ARGS)
+
 # All of them in their tiny size, so that they do not rot.
 bench-smoke:
-	cd bench && $(CARGO) test --locked --no-default-features --features broker,encode,readers,record,sdk
+	cd bench && $(CARGO) test --locked --no-default-features --features broker,encode,readers,record,restart,sdk
 
 clean:
 	$(CARGO) clean

@@ -1,11 +1,11 @@
 //! The benches in their tiny size: every engine of this workspace runs, its answers are checked, and the
 //! last lines have the keys that are read by programs.
-#![cfg(all(feature = "broker", feature = "encode", feature = "record", feature = "sdk"))]
+#![cfg(all(feature = "broker", feature = "encode", feature = "record", feature = "restart", feature = "sdk"))]
 
 use std::process::Command;
 
 /// The bench, and the keys of its last line.
-const BENCHES: [(&str, &str, &str); 4] = [
+const BENCHES: [(&str, &str, &str); 5] = [
     (
         "broker",
         env!("CARGO_BIN_EXE_bench-broker"),
@@ -26,6 +26,11 @@ const BENCHES: [(&str, &str, &str); 4] = [
         "record",
         env!("CARGO_BIN_EXE_bench-record"),
         "bound_ns unbound3_ns reordered3_ns histogram_bound_ns contended2_ns allocations",
+    ),
+    (
+        "restart",
+        env!("CARGO_BIN_EXE_bench-restart"),
+        "seconds vs_prometheus lost_samples peak_ratio",
     ),
 ];
 

@@ -52,7 +52,9 @@ fn main() -> Result<(), Failure> {
         if options.wants("store") {
             measured.push(("store", open(&program, &workload, &data, &remains)?));
         }
-        if options.wants("unladen") {
+        if options.wants("unladen") && !unladen().is_file() {
+            println!("missing: {}: cargo build --release builds it", unladen().display());
+        } else if options.wants("unladen") {
             let contestant = Contestant {
                 name: "unladen",
                 program: unladen(),

@@ -57,7 +57,7 @@ pub fn inspect(bytes: &[u8]) -> (usize, usize) {
         records = at;
         match payload.split_first() {
             Some((&batch::KIND, rest)) => drop(batch::decode(rest, |_| samples += 1)),
-            Some((&definition::KIND, rest)) => drop(definition::decode(rest, |_, _, _| ())),
+            Some((&definition::KIND, rest)) => drop(definition::decode(rest, |_, _, _, _| ())),
             _ => {}
         }
     }

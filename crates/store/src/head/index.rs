@@ -114,6 +114,7 @@ impl Index {
     }
 
     /// The series with exactly these labels (names and values in turn), if there is one.
+    #[cfg(test)]
     pub(crate) fn find<'a>(
         &self,
         labels: impl Iterator<Item = (&'a str, &'a str)>,
@@ -121,8 +122,8 @@ impl Index {
         self.find_near(labels, 0)
     }
 
-    /// As [`Index::find`]; faster for labels that resemble those of the series that came last in
-    /// `shard`.
+    /// The series with exactly these labels (names and values in turn), if there is one; faster for
+    /// labels that resemble those of the series that came last in `shard`.
     pub(crate) fn find_near<'a>(
         &self,
         labels: impl Iterator<Item = (&'a str, &'a str)>,
@@ -138,15 +139,18 @@ impl Index {
             };
             pairs.push(found?);
         }
-        let hash = self.hash(&pairs);
+        let slot = self.find_pairs(&pairs, self.hash(&pairs))?;
+        Some(SeriesId::new(slot, self.place(slot)?.generation))
+    }
+
+    fn find_pairs(&self, pairs: &[Pair], hash: u32) -> Option<Slot> {
         let same = |other: &Hashed| {
             other.hash == hash
                 && self
                     .place(other.slot)
                     .is_some_and(|place| self.sets.pairs(place.set).eq(pairs.iter().copied()))
         };
-        let slot = self.table.find(spread(hash), same)?.slot;
-        Some(SeriesId::new(slot, self.place(slot)?.generation))
+        Some(self.table.find(spread(hash), same)?.slot)
     }
 
     fn hash(&self, pairs: &[Pair]) -> u32 {
@@ -202,28 +206,58 @@ impl Index {
                 Likely::Pair(pair) => pair,
                 _ => self.pair_of(name, value),
             };
+            pairs.push(pair);
+        }
+        let hash = self.hash(&pairs);
+        self.add(id, &pairs, hash);
+        self.scratch = pairs;
+    }
+
+    /// As [`Index::insert`], of pairs that [`Index::pair_of`] gave since anything was removed; `false`,
+    /// and nothing happens, where another series has them.
+    pub(crate) fn insert_pairs(&mut self, id: SeriesId, pairs: &[Pair]) -> bool {
+        let hash = self.hash(pairs);
+        if self.find_pairs(pairs, hash).is_some() {
+            return false;
+        }
+        self.add(id, pairs, hash);
+        true
+    }
+
+    /// Makes room for so many more series, of which `shard` gets up to so many rows.
+    pub(crate) fn reserve(&mut self, series: usize, shard: usize, rows: usize) {
+        self.table.reserve(series, |other| other.full());
+        let shard = self.shard_places(shard);
+        shard.reserve_exact(rows.saturating_sub(shard.len()));
+    }
+
+    fn shard_places(&mut self, shard: usize) -> &mut Vec<Place> {
+        while self.places.len() <= shard {
+            self.places.push(Vec::new());
+        }
+        &mut self.places[shard]
+    }
+
+    fn add(&mut self, id: SeriesId, pairs: &[Pair], hash: u32) {
+        let slot = id.slot();
+        for &pair in pairs {
             let postings = &mut self.pairs[pair.0 as usize].postings;
             self.posting_bytes -= postings.memory();
             postings.insert(slot);
             self.posting_bytes += postings.memory();
-            pairs.push(pair);
         }
-        while self.places.len() <= slot.shard() {
-            self.places.push(Vec::new());
-        }
-        let set = self.sets.insert(slot.shard(), &pairs);
-        let shard = &mut self.places[slot.shard()];
+        let set = self.sets.insert(slot.shard(), pairs);
+        let shard = self.shard_places(slot.shard());
         if shard.len() <= slot.row() as usize {
             shard.resize(slot.row() as usize + 1, Place::default());
         }
         shard[slot.row() as usize] = Place { generation: id.generation(), set };
-        let hashed = Hashed { hash: self.hash(&pairs), slot };
+        let hashed = Hashed { hash, slot };
         self.table.insert_unique(hashed.full(), hashed, |other| other.full());
-        self.scratch = pairs;
     }
 
     /// The pair of a name and a value, which is made where it isn't there.
-    fn pair_of(&mut self, name: &str, value: &str) -> Pair {
+    pub(crate) fn pair_of(&mut self, name: &str, value: &str) -> Pair {
         let symbols = (self.symbols.get(name), self.symbols.get(value));
         if let (Some(name), Some(value)) = symbols
             && let Some(pair) = self.pair(name, value)

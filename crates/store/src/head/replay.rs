@@ -21,15 +21,20 @@ use super::chunk_file::{self, ChunkFile, Found, Header};
 use super::departed::DepartedRows;
 use super::log::{Finished, definitions_path, segment_path};
 use super::row::{ChunkRef, SHARDS_MAX, Slot};
+use super::sets::Pair;
 use super::shard::{Contents, Shard, TIME_MAX, chunk_path, crosses};
 use crate::chunk::{self, Encoder};
 use crate::db::{Recovery, SeriesId};
 use crate::disk::Bytes;
+use crate::journal;
 use crate::journal::batch::{self, Decoder, Value};
+use crate::journal::definition::{self, Numbers};
 use crate::journal::record::{Item, Records};
-use crate::journal::{self, definition};
 use crate::select::Samples;
 use crate::{Error, Labels};
+
+/// In place of the numbers of a label.
+const NO_LABEL: Numbers = (u32::MAX, u32::MAX);
 
 /// Damages that are told one by one.
 const DAMAGES_MAX: usize = 100;
@@ -238,8 +243,8 @@ impl Replay<'_> {
         journal::previous_segment(&header)
     }
 
-    fn torn_or_damaged(&mut self, path: &str, offset: usize, length: usize, last: bool) {
-        if last {
+    fn torn_or_damaged(&mut self, path: &str, offset: usize, length: usize, torn: bool) {
+        if torn {
             self.recovery.torn += 1;
         } else {
             self.recovery
@@ -251,7 +256,7 @@ impl Replay<'_> {
         for item in Records::new(bytes, journal::MAGIC.len()) {
             match item {
                 Item::Record([definition::KIND, payload @ ..]) => {
-                    let read = definition::decode(payload, |row, generation, _| {
+                    let read = definition::decode_rows(payload, |row, generation| {
                         self.generation = self.generation.max(generation);
                         self.shard.rows.restore(row, generation);
                         self.shard.log.defined += 1;
@@ -263,8 +268,8 @@ impl Replay<'_> {
                 Item::Record(_) => {
                     self.recovery.damage(|| format!("{path}: a record of an unknown kind"));
                 }
-                Item::Damage { offset, length, last } => {
-                    self.torn_or_damaged(path, offset, length, last);
+                Item::Damage { offset, length, torn } => {
+                    self.torn_or_damaged(path, offset, length, torn);
                 }
             }
         }
@@ -362,8 +367,8 @@ impl Replay<'_> {
                 Item::Record(_) => {
                     self.recovery.damage(|| format!("{path}: a record of an unknown kind"));
                 }
-                Item::Damage { offset, length, last } => {
-                    self.torn_or_damaged(path, offset, length, last);
+                Item::Damage { offset, length, torn } => {
+                    self.torn_or_damaged(path, offset, length, torn);
                 }
             }
         }
@@ -536,44 +541,64 @@ impl Replay<'_> {
         let departed = self.departed.generation(self.shard.number);
         self.shard.generation = self.generation.max(departed).saturating_add(1);
         self.shard.rows.find_free();
+        let (alive, rows) = (self.shard.rows.alive() as usize, self.shard.rows.len() as usize);
+        self.head.index.write().reserve(alive, self.shard.number, rows);
         for &number in &self.files.definitions {
             let path = definitions_path(self.shard.number, number);
             let disk = &self.shard.limits.disk;
             let bytes = disk.map(&path).map_err(|error| Error::io(path.as_str(), error))?;
-            self.index(&bytes);
+            self.index(&path, &bytes);
         }
         Ok(())
     }
 
-    fn index(&mut self, bytes: &[u8]) {
+    /// Gives the series of a log of definitions to the index.
+    fn index(&mut self, path: &str, bytes: &[u8]) {
+        let mut known = HashMap::<Numbers, Pair>::new();
+        let (mut numbers, mut pairs) = (Vec::<Numbers>::new(), Vec::<Pair>::new());
         for item in Records::new(bytes, journal::MAGIC.len()) {
             let Item::Record([definition::KIND, payload @ ..]) = item else { continue };
+            known.clear();
+            numbers.clear();
+            pairs.clear();
             let mut index = self.head.index.write();
-            let _ = definition::decode(payload, |row, generation, labels| {
+            let read = definition::decode(payload, |row, generation, strings, labels| {
                 let id = SeriesId::new(Slot::new(self.shard.number, row), generation);
                 if self.shard.rows.series(id).is_none() || index.contains(id) {
                     return;
                 }
-                let labels = labels.chunks_exact(2).map(|pair| (pair[0], pair[1]));
-                let until = self.departed.until(self.shard.number, row, generation);
-                if index.find(labels.clone()).is_some() && until.is_some() {
+                numbers.resize(labels.len(), NO_LABEL);
+                pairs.resize(labels.len(), Pair(0));
+                for ((&label, before), pair) in labels.iter().zip(&mut numbers).zip(&mut pairs) {
+                    // Most labels are those of the series before.
+                    if *before != label {
+                        *before = label;
+                        *pair = *known.entry(label).or_insert_with(|| {
+                            let (name, value) = strings.label(label);
+                            index.pair_of(name, value)
+                        });
+                    }
+                }
+                if index.insert_pairs(id, &pairs) {
+                    self.recovery.series += 1;
+                    return;
+                }
+                self.shard.rows.remove(row, &mut self.shard.slab);
+                if self.departed.until(self.shard.number, row, generation).is_some() {
                     // It departed and came back as another one; what it has is found elsewhere.
-                    self.shard.rows.remove(row, &mut self.shard.slab);
                     return;
                 }
-                if index.find(labels.clone()).is_some() {
-                    self.recovery.damage(|| {
-                        format!(
-                            "journal: two series have the labels {}: one is left out",
-                            Labels::from_pairs(labels)
-                        )
-                    });
-                    self.shard.rows.remove(row, &mut self.shard.slab);
-                    return;
-                }
-                index.insert(id, labels);
-                self.recovery.series += 1;
+                self.recovery.damage(|| {
+                    let labels = labels.iter().map(|&label| strings.label(label));
+                    format!(
+                        "journal: two series have the labels {}: one is left out",
+                        Labels::from_pairs(labels)
+                    )
+                });
             });
+            if read.is_none() {
+                self.recovery.damage(|| format!("{path}: a record makes no sense"));
+            }
         }
     }
 }

@@ -44,11 +44,36 @@ pub(crate) fn encode<'a>(
     out.extend_from_slice(&body);
 }
 
-/// Reads the payload, after its kind, and hands each series to `each`: row, generation and the
-/// labels as names and values in turn. `None` if it isn't one.
+/// The strings of a record.
+pub(crate) struct Strings<'a>(Vec<&'a str>);
+
+/// A label of a series: the numbers of its name and value among the strings.
+pub(crate) type Numbers = (u32, u32);
+
+impl<'a> Strings<'a> {
+    /// A string, by its number.
+    #[inline]
+    pub(crate) fn get(&self, number: u32) -> &'a str {
+        self.0[number as usize]
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// A label in words.
+    #[inline]
+    pub(crate) fn label(&self, (name, value): Numbers) -> (&'a str, &'a str) {
+        (self.get(name), self.get(value))
+    }
+}
+
+/// Reads the payload, after its kind, and hands each series to `each`: row, generation and labels, whose
+/// strings are in a record once, so that equal numbers are equal strings. `None` if it isn't one.
 pub(crate) fn decode<'a>(
     payload: &'a [u8],
-    mut each: impl FnMut(u32, u32, &[&'a str]),
+    mut each: impl FnMut(u32, u32, &Strings<'a>, &[Numbers]),
 ) -> Option<()> {
     let mut reader = Reader::new(payload);
     let count = usize::try_from(reader.unsigned()?).ok()?;
@@ -57,18 +82,43 @@ pub(crate) fn decode<'a>(
         let length = usize::try_from(reader.unsigned()?).ok()?;
         strings.push(std::str::from_utf8(reader.take(length)?).ok()?);
     }
-    let mut labels = Vec::new();
+    let strings = Strings(strings);
+    let known = |number: u32| ((number as usize) < strings.len()).then_some(number);
+    let mut labels: Vec<Numbers> = Vec::new();
+    let mut before: Vec<u32> = Vec::new();
     for _ in 0..reader.unsigned()? {
         let (row, generation) = (reader.unsigned32()?, reader.unsigned32()?);
         labels.clear();
+        for _ in 0..reader.unsigned()? {
+            labels.push((known(reader.unsigned32()?)?, known(reader.unsigned32()?)?));
+        }
+        // Most series of a target have the same names.
+        if !labels.iter().map(|label| label.0).eq(before.iter().copied()) {
+            let texts = labels.iter().map(|label| strings.get(label.0));
+            if !texts.is_sorted_by(|a, b| a < b) {
+                return None;
+            }
+            before.clear();
+            before.extend(labels.iter().map(|label| label.0));
+        }
+        each(row, generation, &strings, &labels);
+    }
+    reader.is_empty().then_some(())
+}
+
+/// As [`decode`], without the labels: row and generation of each series.
+pub(crate) fn decode_rows(payload: &[u8], mut each: impl FnMut(u32, u32)) -> Option<()> {
+    let mut reader = Reader::new(payload);
+    for _ in 0..reader.unsigned()? {
+        let length = usize::try_from(reader.unsigned()?).ok()?;
+        reader.take(length)?;
+    }
+    for _ in 0..reader.unsigned()? {
+        let (row, generation) = (reader.unsigned32()?, reader.unsigned32()?);
         for _ in 0..reader.unsigned()?.checked_mul(2)? {
-            labels.push(*strings.get(usize::try_from(reader.unsigned()?).ok()?)?);
+            reader.unsigned()?;
         }
-        let sorted = labels.chunks_exact(2).zip(labels.chunks_exact(2).skip(1));
-        if sorted.into_iter().any(|(a, b)| a[0] >= b[0]) {
-            return None;
-        }
-        each(row, generation, &labels);
+        each(row, generation);
     }
     reader.is_empty().then_some(())
 }
@@ -90,20 +140,24 @@ mod tests {
         encode(&mut payload, sets.iter().enumerate().map(|(i, set)| (i as u32, 7, set)));
         assert!(payload.len() < 100 * 20);
         let mut index = 0;
-        decode(&payload[1..], |row, generation, labels| {
+        decode(&payload[1..], |row, generation, strings, labels| {
             assert_eq!((row as usize, generation), (index, 7));
-            let pairs = labels.chunks_exact(2).map(|pair| (pair[0], pair[1]));
+            let pairs = labels.iter().map(|&label| strings.label(label));
             assert_eq!(Labels::from_pairs(pairs), sets[index]);
             index += 1;
         })
         .unwrap();
         assert_eq!(index, 100);
+        let mut rows = Vec::new();
+        decode_rows(&payload[1..], |row, generation| rows.push((row, generation))).unwrap();
+        assert_eq!(rows, (0..100).map(|row| (row, 7)).collect::<Vec<_>>());
     }
 
     proptest! {
         #[test]
         fn noise_is_refused(payload in prop::collection::vec(any::<u8>(), 0..64)) {
-            let _ = decode(&payload, |_, _, labels| assert!(labels.len() <= 128));
+            let _ = decode(&payload, |_, _, _, labels| assert!(labels.len() <= 64));
+            let _ = decode_rows(&payload, |_, _| ());
         }
     }
 }

@@ -33,8 +33,9 @@ pub(crate) fn finish(out: &mut [u8], start: usize) {
 pub(crate) enum Item<'a> {
     /// A whole record.
     Record(&'a [u8]),
-    /// Bytes that are none, up to the next record or, if `last`, to the end of the file.
-    Damage { offset: usize, length: usize, last: bool },
+    /// Bytes that are none, up to the next record or to the end of the file; `torn` if they are what an
+    /// append leaves that the end of the process or the loss of power interrupted.
+    Damage { offset: usize, length: usize, torn: bool },
 }
 
 /// The records of a file's bytes.
@@ -49,18 +50,32 @@ impl<'a> Records<'a> {
         Records { bytes, offset: offset.min(bytes.len()) }
     }
 
-    fn at(&self, offset: usize) -> Option<&'a [u8]> {
+    /// Length and checksum of the payload of the record that begins there.
+    fn header(&self, offset: usize) -> Option<(usize, u32)> {
         let header = self.bytes.get(offset..offset + HEADER)?;
         let field = |at: usize| {
             u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
         };
         let check = crc32c::crc32c(&header[4..12]) as u16;
-        if header[..2] != MARKER || header[2..4] != check.to_le_bytes() {
-            return None;
-        }
+        let whole = header[..2] == MARKER && header[2..4] == check.to_le_bytes();
+        whole.then(|| (field(4) as usize, field(8)))
+    }
+
+    fn at(&self, offset: usize) -> Option<&'a [u8]> {
+        let (length, checksum) = self.header(offset)?;
         let start = offset + HEADER;
-        let payload = self.bytes.get(start..start.checked_add(field(4) as usize)?)?;
-        (crc32c::crc32c(payload) == field(8)).then_some(payload)
+        let payload = self.bytes.get(start..start.checked_add(length)?)?;
+        (crc32c::crc32c(payload) == checksum).then_some(payload)
+    }
+
+    /// Whether a record begins there whose end was never written: the file ends within it, or its last
+    /// bytes are still zero. (A batch doesn't end with a zero byte, so that one with a damaged bit is not
+    /// taken for such a one.)
+    fn is_torn(&self, offset: usize) -> bool {
+        let rest = &self.bytes[offset..];
+        let begun = rest.len() < HEADER && rest.iter().zip(MARKER).all(|(a, b)| *a == b);
+        let cut = self.header(offset).is_some_and(|(length, _)| rest.len() - HEADER < length);
+        begun || cut || rest.last() == Some(&0)
     }
 }
 
@@ -78,7 +93,8 @@ impl<'a> Iterator for Records<'a> {
         let offset = self.offset;
         let next = (offset + 1..self.bytes.len()).find(|&next| self.at(next).is_some());
         self.offset = next.unwrap_or(self.bytes.len());
-        Some(Item::Damage { offset, length: self.offset - offset, last: next.is_none() })
+        let torn = next.is_none() && self.is_torn(offset);
+        Some(Item::Damage { offset, length: self.offset - offset, torn })
     }
 }
 
@@ -110,7 +126,7 @@ mod tests {
                 .map(|i| {
                     if i == hit {
                         let length = bounds[i + 1] - bounds[i];
-                        Item::Damage { offset: bounds[i], length, last: i == 2 }
+                        Item::Damage { offset: bounds[i], length, torn: false }
                     } else {
                         Item::Record(payloads[i])
                     }
@@ -126,8 +142,13 @@ mod tests {
         for length in HEADER + 6..whole.len() {
             let items: Vec<_> = Records::new(&whole[..length], 0).collect();
             let offset = HEADER + 5;
-            let torn = Item::Damage { offset, length: length - offset, last: true };
+            let torn = Item::Damage { offset, length: length - offset, torn: true };
             assert_eq!(items, [Item::Record(b"first"), torn]);
+            let mut unwritten = whole.clone();
+            unwritten[length..].fill(0);
+            let length = whole.len() - offset;
+            let torn = Item::Damage { offset, length, torn: true };
+            assert_eq!(Records::new(&unwritten, 0).last(), Some(torn), "zeros from {length}");
         }
     }
 }
