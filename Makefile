@@ -5,7 +5,8 @@ CARGO ?= cargo
 ARGS ?=
 
 .PHONY: run test page format lint unit browser fuzz compare-prometheus compare-readers bench-broker \
-	bench-sdk bench-record bench-encode bench-stacks bench-overhead bench-torture bench-restart bench-smoke clean
+	bench-sdk bench-record bench-encode bench-stacks bench-overhead bench-torture bench-restart bench-churn \
+	bench-smoke clean
 
 # Sets everything up and starts the server on port 9090, watching itself and this machine.
 run: page
@@ -102,6 +103,11 @@ bench-restart: page
 	$(CARGO) build --release --locked --bin unladen
 	$(if $(ARGS),,-./bench/peers/build prometheus)
 	cd bench && $(CARGO) run --release --locked --no-default-features --features restart --bin bench-restart -- $(ARGS)
+
+# Twelve simulated hours in which a tenth of the series is replaced every ten minutes.
+bench-churn:
+	$(bench-build) --features churn --bin bench-churn
+	cd bench && target/release/bench-churn $(ARGS)
 
 # All of them in their tiny size, so that they do not rot.
 bench-smoke:

@@ -21,6 +21,11 @@ pub fn resident() -> Result<f64, Failure> {
     status("VmRSS:")
 }
 
+/// What is resident now and belongs to no file, in bytes.
+pub fn anonymous() -> Result<f64, Failure> {
+    status("RssAnon:")
+}
+
 fn status(field: &str) -> Result<f64, Failure> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix(field));
