@@ -89,7 +89,8 @@ impl Block {
         }
         let (bytes, path) = map("index")?;
         size += bytes.len() as u64;
-        let index = Index::open(bytes, &path)?;
+        let mut index = Index::open(bytes, &path)?;
+        index.map_anew(map("index")?.0);
         let segments = Segments::open(disk, &directory)?;
         size += segments.size();
         let mut damages: Vec<String> = segments.damages().collect();

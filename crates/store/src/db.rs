@@ -6,6 +6,7 @@ mod depart;
 mod departed;
 mod maintain;
 mod memory;
+mod ordered;
 mod querier;
 
 use std::num::NonZeroU64;

@@ -148,6 +148,14 @@ impl Index {
         Ok(index)
     }
 
+    /// Goes on with another mapping of the same file, of which nothing was touched yet: what was read to
+    /// check the file need not stay resident.
+    pub(crate) fn map_anew(&mut self, bytes: Bytes) {
+        if bytes.len() == self.bytes.len() {
+            self.bytes = bytes;
+        }
+    }
+
     fn sample_symbols(&mut self) -> Option<()> {
         let section = &self.bytes[self.symbols.clone()];
         // A damaged count reserves no more than the section can hold.

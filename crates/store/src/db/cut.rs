@@ -20,6 +20,7 @@ use xxhash_rust::xxh64::xxh64;
 
 use super::departed::{Departed, Files, Merge};
 use super::maintain::ROWS;
+use super::ordered::Ordered;
 use super::{Core, Maintained, SeriesId, View, sort_blocks};
 use crate::block::{Block, BlockWriter, ChunkData, Meta, catalog};
 use crate::chunk::{self, Encoder, Encoding};
@@ -84,9 +85,8 @@ fn write_block(
     for number in 0..core.head.shards.len() {
         collect(core, number, from, to, &mut series)?;
     }
-    let mut labelled = label(core, &series);
+    let mut living = Ordered::new(core, &series);
     drop(series);
-    labelled.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     let disk = &**core.disk();
     // The store has neither clock nor chance of its own: the name is of what it was told.
     let mut seed = [0; 24];
@@ -100,12 +100,13 @@ fn write_block(
     let past = view.departed.iter().filter(|departed| departed.overlaps(from, to - 1));
     let mut departed = Merge::new(past, from)?;
     let mut files = Files::new(core);
-    let mut labelled = labelled.into_iter().peekable();
     loop {
-        let next = labelled.peek().map(|(labels, ..)| labels);
-        let Some(labels) = next.into_iter().chain(departed.peek()).min().cloned() else { break };
+        let next = living.peek().into_iter().chain(departed.peek()).min();
+        let Some(labels) = next.cloned() else { break };
         let mut chunks = Vec::new();
-        if let Some((_, id, closed)) = labelled.next_if(|(next, ..)| *next == labels) {
+        if living.peek() == Some(&labels)
+            && let Some((_, id, closed)) = living.next()
+        {
             let shard = files.shard(id.slot().shard());
             let walk = shard.map(|files| files.walk_readable(closed, from));
             let walk = walk.expect("the series is of a shard");
@@ -128,6 +129,7 @@ fn write_block(
         write_series(&mut writer, &labels, chunks, from, to, done)?;
     }
     done.damages.append(&mut departed.damages);
+    files.unmap();
     let Some(meta) = writer.finish()? else { return Ok(None) };
     let block = Block::open(disk, meta.ulid);
     if block.is_err() {
@@ -298,22 +300,6 @@ fn collect(
         }
         first = end;
     }
-}
-
-fn label(core: &Core, series: &[(SeriesId, ChunkRef)]) -> Vec<(Labels, SeriesId, ChunkRef)> {
-    let mut scratch = Vec::new();
-    let mut labelled = Vec::with_capacity(series.len());
-    for series in series.chunks(ROWS as usize) {
-        let index = core.head.index.read();
-        for &(id, closed) in series {
-            if let Some((found, labels)) = index.labels(id.slot(), &mut scratch)
-                && found == id
-            {
-                labelled.push((labels, id, closed));
-            }
-        }
-    }
-    labelled
 }
 
 /// Copies a chunk; one that reaches out of the block, because blocks had another length when it was

@@ -24,13 +24,14 @@ use super::maintain::{ROWS, STALE, STALE_MS, remove, remove_rows, sync_chunks};
 use super::{Core, Maintained, SeriesId, View};
 use crate::Error;
 use crate::block::index_writer::ChunkEntry;
+use crate::head::chunk_file::ChunkFiles;
 use crate::head::departed::DepartedRow;
 use crate::head::row::{ChunkRef, Row, Slot};
 
 /// Series leave this often: each time costs a file.
 const INTERVAL_MS: i64 = 5 * 60_000;
 /// Series that leave in one file: their labels are in memory while it is written.
-const SERIES_AT_ONCE: usize = 1 << 16;
+const SERIES_AT_ONCE: usize = 1 << 15;
 /// A series leaves when nothing came for it for so long, at least; and for half a block, before which
 /// samples are too old to come, so that one that comes back does not reach into its past.
 const IDLE_MS: i64 = 60 * 60_000;
@@ -150,6 +151,7 @@ impl Departures {
             });
             left.push(leaving);
         }
+        files.iter().flat_map(ChunkFiles::files).for_each(|file| file.unmap());
         let number = self.number;
         // A failure may leave a file: the next one gets another name.
         self.number += 1;

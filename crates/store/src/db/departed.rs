@@ -118,12 +118,14 @@ pub(super) fn open_all(disk: &dyn Disk, start: i64) -> Result<Found, Error> {
 impl Departed {
     fn open(disk: &dyn Disk, number: u32) -> Result<(Departed, Vec<DepartedRow>), Error> {
         let path = path(number);
-        let bytes = disk.map(&path).map_err(|error| Error::io(path.as_str(), error))?;
+        let map = || disk.map(&path).map_err(|error| Error::io(path.as_str(), error));
+        let bytes = map()?;
         let length = bytes.len() as u64;
         let Some((tail, end)) = Tail::decode(&bytes) else {
-            return Err(Error::corrupt(path, "its end is not that of a whole file"));
+            return Err(Error::corrupt(path.as_str(), "its end is not that of a whole file"));
         };
-        let index = Index::open(Arc::new(Front(bytes, end)), &path)?;
+        let mut index = Index::open(Arc::new(Front(bytes, end)), &path)?;
+        index.map_anew(Arc::new(Front(map()?, end)));
         let Tail { first, last, series, rows } = tail;
         Ok((Departed { number, index, first, last, series, bytes: length }, rows))
     }
@@ -226,6 +228,12 @@ impl<'a> Files<'a> {
             self.shards.resize(number + 1, None);
         }
         Some(self.shards[number].get_or_insert_with(|| shard.lock().files.clone()))
+    }
+
+    /// Gives the mappings back.
+    pub(super) fn unmap(&self) {
+        let files = self.shards.iter().flatten().flat_map(ChunkFiles::files);
+        files.for_each(|file| file.unmap());
     }
 
     /// The chunk that an entry leads to.

@@ -151,6 +151,12 @@ impl ChunkFile {
         *mapped = Some(bytes.clone());
         Ok(bytes)
     }
+
+    /// Gives the mapping back, as far as nobody holds it: who has read much of the file, for once, does not
+    /// let it stay resident.
+    pub(crate) fn unmap(&self) {
+        *self.mapped.lock() = None;
+    }
 }
 
 /// The chunk files of a shard, as a query sees them.
