@@ -92,6 +92,23 @@ bench-overhead:
 	-$(with-pointers) $(SHELL) -c '$(bench-build) --features overhead-pprof-rs-frame-pointer --bin bench-overhead --target-dir target/pprof-rs-frame-pointer'
 	cd bench && target/release/bench-overhead $(ARGS)
 
+.PHONY: bench-fleet bench-plan
+# A fleet of 500 targets with 1,000 series each for unladen and for Prometheus 3, every 10 s and every 2 s, one
+# after the other and side by side, five minutes each: half an hour in all. Shorter, or with others beside it:
+# make bench-fleet ARGS='--duration=1m --intervals=2s --peer=/usr/bin/victoria-metrics'
+bench-fleet: page
+	$(CARGO) build --release --locked --bin unladen
+	$(if $(findstring --smoke,$(ARGS)),,-./bench/peers/build prometheus)
+	$(bench-build) --features fleet --bin bench-fleet
+	cd bench && target/release/bench-fleet $(ARGS)
+
+# What `unladen plan` says of three loads, and what they take; about eight minutes. The coefficients of another
+# machine: unladen loadtest --calibrate=FILE, then make bench-plan ARGS=--coefficients=FILE
+bench-plan: page
+	$(CARGO) build --release --locked --bin unladen
+	$(bench-build) --features fleet --bin bench-fleet
+	cd bench && target/release/bench-fleet --plan $(ARGS)
+
 # Five minutes of everything at once that a profiler must survive; a minute of it is among the tests.
 bench-torture:
 	$(bench-build) --features torture --bin bench-torture

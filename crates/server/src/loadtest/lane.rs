@@ -230,7 +230,7 @@ impl Lane {
             body_bytes: of_fleet(|totals| totals.bytes),
             cpu: Cpu {
                 seconds: cpu,
-                system_share: look.system_share,
+                system_share: look.system_share(&begin.look),
                 cores: cpu / seconds,
                 seconds_per_million_samples: cpu / samples.max(1) as f64 * 1e6,
             },

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 pub(super) struct Look {
     /// Processor time of all threads, in nanoseconds.
     pub(super) cpu_ns: u64,
-    /// The part of it that was spent in the kernel, from 0 to 1.
-    pub(super) system_share: f64,
+    /// Ticks as a user, and in the kernel.
+    pub(super) ticks: [u64; 2],
     /// Resident memory, in bytes.
     pub(super) rss: u64,
     /// The most it ever was.
@@ -28,6 +28,14 @@ pub(super) struct Look {
     pub(super) involuntary: u64,
     /// Open file descriptors.
     pub(super) descriptors: u64,
+}
+
+impl Look {
+    /// The share of its time since `before` that it was in the kernel, from 0 to 1.
+    pub(super) fn system_share(&self, before: &Look) -> f64 {
+        let [user, system] = [0, 1].map(|at| self.ticks[at].saturating_sub(before.ticks[at]));
+        system as f64 / (user + system).max(1) as f64
+    }
 }
 
 /// A process that is looked at again and again.
@@ -71,7 +79,7 @@ impl Process {
             std::fs::read_dir(self.root.join("fd")).map_or(0, |all| all.count() as u64);
         Ok(Look {
             cpu_ns: sum(0).max(by_ticks),
-            system_share: system as f64 / (user + system).max(1) as f64,
+            ticks: [user, system],
             rss: stat.rss_pages * self.page,
             rss_peak: field(&status, "VmHWM:").unwrap_or(0) * 1024,
             written: field(&io, "write_bytes:").ok_or_else(|| odd("io"))?,
@@ -244,7 +252,9 @@ mod tests {
             (look.voluntary, look.involuntary, look.threads, look.descriptors),
             (10, 4, 7, 2)
         );
-        assert!((look.system_share - 0.25).abs() < 1e-9);
+        assert_eq!(look.ticks, [150, 50]);
+        assert_eq!(look.system_share(&Look { ticks: [50, 30], ..Look::default() }), 20.0 / 120.0);
+        assert_eq!(look.system_share(&look), 0.0);
         assert_eq!(process.proportional(), Some(233 * 1024));
         std::fs::remove_dir_all(root.join("task/2")).unwrap();
         fixture(root, &[("task/1/schedstat", "1600000000 1 1\n")]);
