@@ -19,9 +19,9 @@ pub(crate) struct Load {
     pub(crate) shape: String,
 }
 
-/// How long a series that went away is still in the head, in seconds: until it is stale, and until the store
-/// has moved it to disk.
-pub(crate) const LINGERS: f64 = 420.0;
+/// How long a series that went away is still in the head, in seconds: stale for five minutes, and then until
+/// the next departure, of which there is one in five minutes (`store/src/db/depart.rs`).
+pub(crate) const LINGERS: f64 = 600.0;
 
 /// The head reaches back this many blocks before the next one is cut.
 const HEAD_BLOCKS: f64 = 1.5;
