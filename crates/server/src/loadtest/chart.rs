@@ -59,7 +59,9 @@ pub(super) fn lines(title: &str, unit: &str, form: Form, lines: &[Line<'_>]) -> 
         let value = first + span * f64::from(part) / 4.0;
         let _ = write!(
             svg,
-            "<text class=\"x\" x=\"{:.1}\" y=\"{}\">{}</text>",
+            "<text class=\"x{}\" x=\"{:.1}\" y=\"{}\">{}</text>",
+            // The last one would stand out of the picture.
+            if part == 4 { " last" } else { "" },
             x(value),
             HEIGHT - 6.0,
             xml(&format!("{value:.0} {unit}"))

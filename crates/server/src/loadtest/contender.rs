@@ -207,12 +207,14 @@ impl Kind {
                 format!("-storageDataPath={data}"),
                 format!("-httpListenAddr=127.0.0.1:{port}"),
                 "-search.latencyOffset=0s".to_owned(),
+                "-promscrape.config.strictParse=false".to_owned(),
             ],
             Kind::Vmagent => vec![
                 format!("-promscrape.config={config}"),
                 format!("-remoteWrite.tmpDataPath={data}"),
                 format!("-httpListenAddr=127.0.0.1:{port}"),
                 format!("-remoteWrite.url={sink}"),
+                "-promscrape.config.strictParse=false".to_owned(),
             ],
         }
     }

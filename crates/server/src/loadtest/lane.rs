@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::ask;
 use super::blocks::Blocks;
@@ -21,9 +21,6 @@ use super::served::{Served, Totals};
 
 /// Series that are new to the head, of servers that count them.
 const CREATED: (&str, &str) = ("prometheus_tsdb_head_series_created_total", "");
-
-/// How long samples that were on their way may take until a query is to see them.
-const ON_THE_WAY: Duration = Duration::from_secs(2);
 
 /// A server and its fleet, both running.
 pub(super) struct Lane {
@@ -42,6 +39,8 @@ pub(super) struct Lane {
     begin: Option<Begin>,
     last: Option<Look>,
     course: Vec<Moment>,
+    /// When the measured time ended.
+    ended: f64,
     /// What the journal grew by, and how large it was when it was last looked at.
     journal: (u64, u64),
 }
@@ -110,6 +109,7 @@ impl Lane {
             begin: None,
             last: None,
             course: Vec::new(),
+            ended: 0.0,
             journal: (0, 0),
         })
     }
@@ -213,7 +213,7 @@ impl Lane {
         }
         let rounds = seconds / self.load.interval.as_secs_f64();
         let never = (served.never_asked() as f64 * rounds).round() as u64;
-        let mut outcome = Outcome {
+        let outcome = Outcome {
             server: self.contender.name.clone(),
             version: self.contender.version.clone(),
             command: self.command(),
@@ -257,13 +257,22 @@ impl Lane {
             course: std::mem::take(&mut self.course),
             ..Outcome::default()
         };
-        if kind.has_queries() {
-            // What is on its way shall be seen.
-            tokio::time::sleep(ON_THE_WAY).await;
-            let down = ask::number(&self.address, "count(up{behaviour=\"\"} == 0)", end).await?;
-            outcome.targets_down = Some(down.unwrap_or(0.0) as u64);
-        }
+        self.ended = end;
         Ok(outcome)
+    }
+
+    /// Healthy targets that the server held to be down when the measured time ended; none where it answers no
+    /// queries.
+    ///
+    /// # Errors
+    /// No answer.
+    pub(super) async fn down(&self) -> Result<Option<u64>, String> {
+        if !self.contender.kind.has_queries() {
+            return Ok(None);
+        }
+        let query = "count(up{behaviour=\"\"} == 0)";
+        let down = ask::number(&self.address, query, self.ended).await?;
+        Ok(Some(down.unwrap_or(0.0) as u64))
     }
 
     fn memory(&self, look: &Look, exposition: &str) -> Memory {

@@ -55,6 +55,9 @@ use crate::app::now_ms;
 /// Missed scrapes beyond this share of all: a server has fallen behind.
 const BEHIND: f64 = 0.001;
 
+/// How long samples that are on their way may take until a query is to see them.
+const ON_THE_WAY: Duration = Duration::from_secs(2);
+
 /// Where the test says how far it is.
 struct Progress {
     quiet: bool,
@@ -182,13 +185,9 @@ impl Drop for Place {
 
 async fn test(request: &Request, place: &Path, progress: &Progress) -> Result<Report, String> {
     let contenders = contender::recognise(&request.servers)?;
-    for contender in &contenders {
-        progress.say(&format!(
-            "{}: {} ({})",
-            contender.name,
-            contender.program.display(),
-            contender.version
-        ));
+    for Contender { name, program, version, .. } in &contenders {
+        let version = if version.is_empty() { "which doesn't tell its version" } else { version };
+        progress.say(&format!("{name}: {}, {version}", program.display()));
     }
     let mut report = Report {
         unladen: env!("CARGO_PKG_VERSION"),
@@ -324,6 +323,11 @@ async fn hold(
     let mut outcomes = Vec::new();
     for lane in &mut lanes {
         outcomes.push(lane.end().await?);
+    }
+    // What is on its way shall be seen.
+    tokio::time::sleep(ON_THE_WAY).await;
+    for (lane, outcome) in lanes.iter().zip(&mut outcomes) {
+        outcome.targets_down = lane.down().await?;
     }
     if request.restart {
         for (lane, outcome) in lanes.iter_mut().zip(&mut outcomes) {

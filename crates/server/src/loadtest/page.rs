@@ -22,7 +22,7 @@ th,td{padding:.3rem .9rem .3rem 0;border-bottom:1px solid var(--rule);text-align
 th:first-child,td:first-child{text-align:left}thead th{border-bottom:2px solid var(--rule)}td small{color:var(--soft)}
 .charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(30rem,100%),1fr));gap:1rem 2rem}
 figure{margin:0}figcaption{font-weight:600;margin-bottom:.2rem}svg{width:100%;height:auto;display:block}
-svg text{fill:var(--soft);font:11px system-ui,sans-serif}.y{text-anchor:end}.x{text-anchor:middle}
+svg text{fill:var(--soft);font:11px system-ui,sans-serif}.y{text-anchor:end}.x{text-anchor:middle}.last{text-anchor:end}
 .grid{stroke:var(--rule);fill:none}.line{fill:none;stroke-width:1.8;stroke-linejoin:round}
 .c0{stroke:var(--c0)}.c1{stroke:var(--c1)}.c2{stroke:var(--c2)}.c3{stroke:var(--c3)}.c4{stroke:var(--c4)}\
 .c5{stroke:var(--c5)}.dot{fill:var(--paper);stroke-width:1.8}

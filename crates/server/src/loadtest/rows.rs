@@ -92,7 +92,7 @@ pub(crate) fn written(value: Option<f64>, form: Form) -> String {
 /// How many times the first figure the other one is; none where that says nothing.
 pub(super) fn times(first: Option<f64>, other: Option<f64>) -> Option<String> {
     let ratio = other? / first.filter(|first| *first > 0.0)?;
-    let digits = if ratio >= 9.95 { 0 } else { 1 };
+    let digits = [9.95, 0.95].iter().filter(|bound| ratio < **bound).count();
     (ratio.is_finite() && ratio > 0.0).then(|| format!("{ratio:.digits$}×"))
 }
 
@@ -148,6 +148,7 @@ mod tests {
         }
         assert_eq!(times(Some(0.25), Some(2.5)).as_deref(), Some("10×"));
         assert_eq!(times(Some(2.0), Some(3.0)).as_deref(), Some("1.5×"));
+        assert_eq!(times(Some(2.0), Some(0.1)).as_deref(), Some("0.05×"));
         assert_eq!(times(Some(0.0), Some(3.0)), None);
         assert_eq!(times(None, Some(3.0)), None);
     }
