@@ -17,6 +17,7 @@ export interface PartCost {
 
 /** What scraping costs: of a pool, or of one target. */
 export interface ScrapeCost {
+  readonly scrapes: number;
   readonly samples: number;
   readonly cpu_seconds: number;
   readonly fetch_seconds: number;
@@ -40,14 +41,15 @@ export interface TargetCost extends ScrapeCost {
 export interface Cost {
   /** RFC 3339. */
   readonly since: string;
-  /** The server's own idea of how long that is; without it, this machine's clock decides. */
-  readonly uptime_seconds?: number;
+  /** How long that is, by the server's clock. */
+  readonly uptime_seconds: number;
   readonly samples: { readonly ingested: number; readonly per_second: number };
   readonly process: {
     readonly cpu_seconds: number;
     readonly rss_bytes: number;
     readonly heap_allocated_bytes: number;
     readonly heap_allocations: number;
+    readonly heap_in_use_bytes: number;
     readonly open_fds: number;
   };
   readonly stages: readonly StageCost[];
@@ -60,7 +62,7 @@ export interface Cost {
 export const PROFILE_TYPES = ['cpu', 'wall', 'allocated', 'allocations', 'inuse'] as const;
 export type ProfileType = (typeof PROFILE_TYPES)[number];
 
-/** Index of the name, own value, value with all below it, index of the node above; the root names itself or -1. */
+/** Index of the name, own value, value with all below it, index of the node above: -1 for the root. */
 export type ProfileNode = readonly [name: number, self: number, total: number, parent: number];
 
 export interface Profile {

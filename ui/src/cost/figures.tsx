@@ -31,7 +31,11 @@ export function Figures({ cost, use, series }: Props) {
       bytesPer(perSample(use.allocatedBytes, samples)),
       `${short(use.allocatedBytes / seconds, 'bytes/s')}, ${amount(use.allocations / seconds)} blocks/s`,
     ],
-    ['Memory (RSS)', short(rss, 'bytes'), `${amount(cost.process.open_fds)} open files`],
+    [
+      'Memory (RSS)',
+      short(rss, 'bytes'),
+      `${short(cost.process.heap_in_use_bytes, 'bytes')} of it on the heap`,
+    ],
     [
       'Memory per series',
       series === null || series === 0 ? amount(null) : bytesPer(rss / series),

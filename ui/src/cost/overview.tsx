@@ -30,8 +30,8 @@ function Shown({ watched, state }: { watched: Watched; state: OverviewState }) {
   const { cost, moments, earlier, wallAt } = watched;
   const now = moments[moments.length - 1]!;
   const whole = state.over === 'start';
-  const use = useBetween(whole ? null : windowStart(moments, earlier, KEEP), now, wallAt);
-  const watchedUse = useBetween(whole ? null : windowStart(moments, null, KEEP), now, wallAt);
+  const use = useBetween(whole ? null : windowStart(moments, earlier, KEEP), now);
+  const watchedUse = useBetween(whole ? null : windowStart(moments, null, KEEP), now);
   const untold = use.stages.every((stage) => stage.cpuSeconds === 0);
   const stamp = (ms: number) => formatTime(Math.round(ms / 1000) * 1000, utc, false);
   return (
@@ -51,7 +51,7 @@ function Shown({ watched, state }: { watched: Watched; state: OverviewState }) {
         <p class="faint">
           {use.sinceStart ? (
             <>
-              All since the start, {span(uptime(cost, wallAt))} ago
+              All since the start, {span(uptime(cost))} ago
               {!whole && ': the last minutes follow with the next answer'}
             </>
           ) : (
@@ -74,7 +74,7 @@ function Shown({ watched, state }: { watched: Watched; state: OverviewState }) {
       <HistoryCharts own={watched.own} state={state} />
       <Stages use={use} />
       <Pools use={watchedUse} />
-      <Targets targets={cost.targets} uptime={uptime(cost, wallAt)} />
+      <Targets targets={cost.targets} uptime={uptime(cost)} />
       <Parts parts={cost.parts} rss={cost.process.rss_bytes} />
     </>
   );

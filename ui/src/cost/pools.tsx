@@ -63,6 +63,13 @@ function scrapeColumns<Row>(of: (row: Row) => ScrapeUse, seconds: number): Figur
       perSecond,
     ],
     [
+      'scrape',
+      'Per scrape',
+      'Time of ingestion per scrape',
+      (row) => perSample(of(row).cpuSeconds, of(row).scrapes),
+      (value) => short(value, 'seconds'),
+    ],
+    [
       'each',
       'Per sample',
       'Time of ingestion per sample',
@@ -78,14 +85,14 @@ function scrapeColumns<Row>(of: (row: Row) => ScrapeUse, seconds: number): Figur
     ],
     [
       'allocated',
-      'Allocated per sample',
+      'Allocated/sample',
       'Bytes allocated per sample',
       each((use) => use.allocatedBytes),
       bytesPer,
     ],
     [
       'body',
-      'Body per sample',
+      'Body/sample',
       'Bytes of text per sample, inflated',
       each((use) => use.bodyBytes),
       bytesPer,
@@ -149,6 +156,7 @@ export function Targets({ targets, uptime }: TargetsProps) {
 
 function targetColumns(uptime: number): readonly Column<TargetCost>[] {
   const use = (target: TargetCost): ScrapeUse => ({
+    scrapes: target.scrapes,
     samples: target.samples,
     cpuSeconds: target.cpu_seconds,
     fetchSeconds: target.fetch_seconds,

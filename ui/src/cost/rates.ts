@@ -18,6 +18,7 @@ export interface StageUse {
 }
 
 export interface ScrapeUse {
+  readonly scrapes: number;
   readonly samples: number;
   readonly cpuSeconds: number;
   readonly fetchSeconds: number;
@@ -47,6 +48,7 @@ export interface Use {
 }
 
 const NOTHING: Omit<ScrapeCost, 'held_bytes'> = {
+  scrapes: 0,
   samples: 0,
   cpu_seconds: 0,
   fetch_seconds: 0,
@@ -56,13 +58,13 @@ const NOTHING: Omit<ScrapeCost, 'held_bytes'> = {
 };
 
 /** What was used between two moments, of one server without a restart; `from` null is its start. */
-export function useBetween(from: Moment | null, to: Moment, wallNow: number): Use {
+export function useBetween(from: Moment | null, to: Moment): Use {
   const before = from !== null && isEarlier(from.cost, to.cost) ? from : null;
   const old = before?.cost ?? null;
   const { cost } = to;
   const stages = cost.stages.map((stage) => stageUse(find(old?.stages, stage), stage));
   return {
-    seconds: before === null ? uptime(cost, wallNow) : (to.at - before.at) / 1000,
+    seconds: before === null ? uptime(cost) : (to.at - before.at) / 1000,
     sinceStart: before === null,
     samples: cost.samples.ingested - (old?.samples.ingested ?? 0),
     cpuSeconds: cost.process.cpu_seconds - (old?.process.cpu_seconds ?? 0),
@@ -88,9 +90,8 @@ export function isEarlier(old: Cost, now: Cost): boolean {
 }
 
 /** Seconds since the start, at least a thousandth. */
-export function uptime(cost: Cost, wallNow: number): number {
-  const seconds = cost.uptime_seconds ?? (wallNow - Date.parse(cost.since)) / 1000;
-  return Math.max(Number.isFinite(seconds) ? seconds : 0, 0.001);
+export function uptime(cost: Cost): number {
+  return Math.max(cost.uptime_seconds, 0.001);
 }
 
 function find(stages: readonly StageCost[] | undefined, of: StageCost): StageCost | undefined {
@@ -115,6 +116,7 @@ function stageUse(old: StageCost | undefined, now: StageCost): StageUse {
 export function scrapeUse(old: Omit<ScrapeCost, 'held_bytes'>, now: ScrapeCost): ScrapeUse {
   const base = old.samples <= now.samples && old.cpu_seconds <= now.cpu_seconds ? old : NOTHING;
   return {
+    scrapes: grown(base.scrapes, now.scrapes),
     samples: now.samples - base.samples,
     cpuSeconds: now.cpu_seconds - base.cpu_seconds,
     fetchSeconds: grown(base.fetch_seconds, now.fetch_seconds),

@@ -78,28 +78,29 @@ function countColored(canvas, apart) {
   }, apart);
 }
 
-/** Waits until the flame graph shows calls, whose colours are paler than those of series. */
-export async function flameDrawn(page) {
-  const canvas = page.locator('.flame canvas');
-  await canvas.waitFor();
-  for (let tries = 0; tries < 600; tries += 1) {
-    const count = await countColored(canvas, 20);
-    if (count > 2000) return count;
-    await page.waitForTimeout(50);
-  }
-  throw new Error('the flame graph stays empty');
+/** Waits until a panel's graph shows series. */
+export function graphDrawn(page, panel = 0) {
+  return seriesDrawn(page.locator('.panel').nth(panel).locator('.u-wrap > canvas'));
 }
 
-/** Waits until a panel's graph shows series. */
-export async function graphDrawn(page, panel = 0) {
-  const graph = page.locator('.panel').nth(panel).locator('.u-wrap > canvas');
-  await graph.waitFor();
+/** Waits until the canvas of a graph shows series. */
+export function seriesDrawn(canvas) {
+  return drawn(canvas, 60, 100);
+}
+
+/** Waits until the flame graph shows calls, whose colours are paler than those of series. */
+export function flameDrawn(page) {
+  return drawn(page.locator('.flame canvas'), 20, 2000);
+}
+
+async function drawn(canvas, apart, least) {
+  await canvas.waitFor();
   for (let tries = 0; tries < 600; tries += 1) {
-    const count = await coloredPixels(page, panel);
-    if (count > 100) return count;
-    await page.waitForTimeout(50);
+    const count = await countColored(canvas, apart);
+    if (count > least) return count;
+    await canvas.page().waitForTimeout(50);
   }
-  throw new Error('the graph stays empty');
+  throw new Error('the canvas stays empty');
 }
 
 /** Waits until the address fulfils a condition, and gives its parameters. */

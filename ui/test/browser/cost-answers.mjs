@@ -34,6 +34,7 @@ export function costAfter(seconds, names = {}) {
   const samples = 50_000 * seconds;
   const cpu = samples * 190e-9;
   const scrape = (share) => ({
+    scrapes: Math.round((seconds / 10) * 500 * share),
     samples: Math.round(samples * share),
     cpu_seconds: cpu * 0.5 * share,
     fetch_seconds: cpu * 2 * share,
@@ -51,6 +52,7 @@ export function costAfter(seconds, names = {}) {
       rss_bytes: 268e6,
       heap_allocated_bytes: samples * 0.324,
       heap_allocations: samples * 0.00421,
+      heap_in_use_bytes: 214e6,
       open_fds: 534,
     },
     stages: [

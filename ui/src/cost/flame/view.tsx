@@ -40,7 +40,7 @@ export function ProfileView({ state }: { state: ProfileState }) {
   const { value, error, loading } = loaded;
   const change = (next: Partial<ProfileState>, how: 'push' | 'replace') =>
     go(profileLink({ ...state, ...next }), how);
-  const lasts = cost === null ? null : uptime(cost.cost, cost.wallAt);
+  const lasts = cost === null ? null : uptime(cost.cost);
   return (
     <>
       <Controls

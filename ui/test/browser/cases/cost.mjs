@@ -1,9 +1,10 @@
 // The page of costs, with answers whose figures are known: rates, stages, flame graphs, what goes wrong.
 import assert from 'node:assert/strict';
 import { answerCosts, costAfter, profileOf } from '../cost-answers.mjs';
-import { flameDrawn, openPage, paramsWhen, shoot } from '../browser.mjs';
+import { flameDrawn, openPage, paramsWhen, seriesDrawn, shoot } from '../browser.mjs';
 
 export const cases = [
+  { name: 'cost: of the server itself, with its history and its flame graphs', run: live },
   { name: 'cost: figures, stages and targets, sorted by a click', run: overview },
   { name: 'cost: a stage leads to its flame graph and heap profile, and back', run: stage },
   { name: 'cost: zoom, way back, pointer and keys in the flame graph', run: zoom },
@@ -15,6 +16,45 @@ export const cases = [
 ];
 
 const ROW = 19;
+
+/** Nothing is made up here: the server under test tells of itself, which it scrapes. */
+async function live({ browser, url }) {
+  const { page, faults, close } = await openPage(browser, url);
+  await page.goto(`${url}/cost`);
+  const stages = page.getByRole('table', { name: 'Stages' });
+  await stages.locator('tbody tr').first().waitFor();
+  const names = await stages.locator('tbody th a').allTextContents();
+  for (const name of ['fetch', 'parse', 'append', 'journal', 'outside stages']) {
+    assert.ok(names.includes(name), `${name} is not among ${names}`);
+  }
+  assert.ok(await page.getByRole('table', { name: 'Scrape pools' }).locator('tbody tr').count());
+  assert.match(
+    await page.getByRole('table', { name: 'Memory by part' }).textContent(),
+    /head rows/,
+  );
+  await seriesDrawn(page.locator('.cost-chart .u-wrap > canvas').first());
+  await seriesDrawn(page.locator('.cost-chart .u-wrap > canvas').nth(1));
+  await shoot(page, 'cost-live-light');
+  const whole = stages.locator('tfoot');
+  for (const [type, unit] of [
+    ['CPU', / m?s$/],
+    ['Allocated', /B$/],
+    ['In use', /B$/],
+  ]) {
+    await whole.getByRole('link', { name: `${type}, the whole` }).click();
+    await flameDrawn(page);
+    const total = await page.locator('.flame-summary strong').textContent();
+    assert.match(total, unit);
+    const calls = page.locator('.top-name', { hasText: /server|tokio/ });
+    await calls.first().waitFor();
+    await page.goBack();
+    await stages.waitFor();
+  }
+  await stages.getByRole('link', { name: 'Allocated, query' }).click();
+  await page.locator('.flame-summary', { hasText: 'Allocated of query' }).waitFor();
+  assert.deepEqual(faults, []);
+  await close();
+}
 
 async function overview({ browser, url }) {
   const { page, faults, close } = await openPage(browser, url);

@@ -111,9 +111,20 @@ async function phone({ browser, url }) {
     hasTouch: true,
   });
   const places = ['query?g0.expr=scrape_duration_seconds&g0.range_input=10m', 'query', 'targets'];
-  for (const place of [...places, 'service-discovery', 'status', 'tsdb-status', 'flags']) {
+  for (const place of [
+    ...places,
+    'service-discovery',
+    'cost',
+    'cost?type=allocated',
+    'status',
+    'tsdb-status',
+    'flags',
+  ]) {
     await page.goto(`${url}/${place}`);
-    await page.locator('.panel, .pool, .facts, .ranking, .flags').first().waitFor();
+    await page
+      .locator('.panel, .pool, .cost-figures, .flame, .facts, .ranking, .flags')
+      .first()
+      .waitFor();
     if (place.includes('expr')) await graphDrawn(page);
     const wide = await page.evaluate(() => document.documentElement.scrollWidth);
     assert.ok(wide <= 375, `${place} is ${wide} wide`);
@@ -158,10 +169,10 @@ async function prefix({ browser, url }) {
     .first()
     .waitFor();
   await page.keyboard.press('Escape');
-  for (const name of ['Targets', 'Discovery', 'Status', 'Query']) {
+  for (const name of ['Targets', 'Discovery', 'Cost', 'Status', 'Query']) {
     const link = page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name });
     await link.click();
-    await page.locator('.pool, .found, .facts, .panel').first().waitFor();
+    await page.locator('.pool, .found, .cost-figures, .facts, .panel').first().waitFor();
     assert.ok(new URL(page.url()).pathname.startsWith('/some/where/'), page.url());
     assert.equal(await page.getByRole('alert').count(), 0);
   }
