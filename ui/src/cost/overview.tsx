@@ -73,9 +73,9 @@ function Shown({ watched, state }: { watched: Watched; state: OverviewState }) {
       )}
       <HistoryCharts own={watched.own} state={state} />
       <Stages use={use} />
+      <Parts parts={cost.parts} rss={cost.process.rss_bytes} />
       <Pools use={watchedUse} />
       <Targets targets={cost.targets} uptime={uptime(cost)} />
-      <Parts parts={cost.parts} rss={cost.process.rss_bytes} />
     </>
   );
 }

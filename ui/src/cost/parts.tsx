@@ -28,7 +28,7 @@ export function Parts({ parts, rss }: Props) {
         columns={columns(Math.max(held, rss))}
         rows={parts}
         id={({ part }) => part}
-        by="bytes"
+        by="share"
       />
     </section>
   );

@@ -7,15 +7,22 @@ export const NO_FIGURE = '–';
 /** Three digits tell a cost; more would change with every refresh. */
 export function short(value: number | null, unit: Unit = 'none'): string {
   if (value === null || !Number.isFinite(value)) return NO_FIGURE;
-  return formatValue(Number(value.toPrecision(3)), unit);
+  return formatValue(rounded(value, unit.startsWith('bytes') ? 1024 : 1000), unit);
+}
+
+/** Three digits of what stands before the unit, whose prefixes are steps of `base`. */
+function rounded(value: number, base: number): number {
+  const steps = value === 0 ? 0 : Math.floor(Math.log(Math.abs(value)) / Math.log(base));
+  const factor = base ** Math.max(steps, base === 1024 ? 0 : -10);
+  return Number((value / factor).toPrecision(3)) * factor;
 }
 
 /** Plain numbers with units from a thousand on: `14.2 k`, `0.032`. */
 export function amount(value: number | null): string {
   if (value === null || !Number.isFinite(value)) return NO_FIGURE;
-  const rounded = Number(value.toPrecision(3));
-  if (rounded !== 0 && Math.abs(rounded) < 0.001) return '< 0.001';
-  return Math.abs(rounded) < 1e6 ? formatPlain(rounded) : formatValue(rounded);
+  const short = Number(value.toPrecision(3));
+  if (short !== 0 && Math.abs(short) < 1e-5) return '< 0.00001';
+  return Math.abs(short) < 1e6 ? formatPlain(short) : formatValue(short);
 }
 
 function formatPlain(value: number): string {

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { Cost } from '../../src/cost/answers.ts';
 import { earlierCost, historyQueries, ownTarget, sumsQuery } from '../../src/cost/own-metrics.ts';
 import { perSample, remember, useBetween, windowStart, type Moment } from '../../src/cost/rates.ts';
-import { amount, bytesPer, share, span } from '../../src/cost/show.ts';
+import { amount, bytesPer, share, short, span } from '../../src/cost/show.ts';
 import { sortRows } from '../../src/cost/sort.ts';
 import { byStageOrder, stageColor } from '../../src/cost/stage-names.ts';
 import { overviewLink, profileLink, readOverview, readProfile } from '../../src/cost/state.ts';
@@ -134,7 +134,13 @@ test('figures as they are written', () => {
   const cases: readonly (readonly [string, string])[] = [
     [amount(0), '0'],
     [amount(0.0324), '0.0324'],
-    [amount(0.00001), '< 0.001'],
+    [amount(0.000001), '< 0.00001'],
+    [amount(0.000301), '0.000301'],
+    [short(2_000_000, 'bytes'), '1.91 MiB'],
+    [short(1000, 'bytes/s'), '1000 B/s'],
+    [short(0, 'bytes'), '0 B'],
+    [short(0.000012345, 'seconds'), '12.3 µs'],
+    [short(Number.NaN), '–'],
     [amount(1234), '1\u202f230'],
     [amount(2_345_678), '2.35M'],
     [amount(null), '–'],

@@ -8,6 +8,7 @@ export const cases = [
   { name: 'cost: figures, stages and targets, sorted by a click', run: overview },
   { name: 'cost: a stage leads to its flame graph and heap profile, and back', run: stage },
   { name: 'cost: zoom, way back, pointer and keys in the flame graph', run: zoom },
+  { name: 'cost: on a touch screen a tap tells and a second zooms', run: touch },
   { name: 'cost: search marks calls and narrows the table', run: search },
   { name: 'cost: collecting shows how far it is and can be cancelled', run: collect },
   { name: 'cost: ten thousand calls are drawn by what can be seen of them', run: large },
@@ -192,6 +193,28 @@ async function zoom({ browser, url }) {
   await paramsWhen(page, (p) => !p.has('zoom'));
   await page.getByRole('button', { name: 'Zoom to the largest call of app::right' }).click();
   await crumbs.getByText('app::right').waitFor();
+  assert.deepEqual(faults, []);
+  await close();
+}
+
+async function touch({ browser, url }) {
+  const { page, faults, close } = await openPage(browser, url, {
+    viewport: { width: 375, height: 780 },
+    deviceScaleFactor: 2,
+    hasTouch: true,
+    isMobile: true,
+  });
+  await answerCosts(page, { profile: SMALL });
+  await page.goto(`${url}/cost?type=cpu`);
+  await flameDrawn(page);
+  const told = page.locator('.flame-told');
+  await page.touchscreen.tap(...(await place(page, 2, 0.3)));
+  await told.getByText('app::left', { exact: true }).waitFor();
+  assert.ok(!new URL(page.url()).searchParams.has('zoom'), 'the first tap only tells');
+  await page.touchscreen.tap(...(await place(page, 2, 0.3)));
+  await paramsWhen(page, (p) => p.has('zoom'));
+  await page.locator('.top-row').first().waitFor();
+  await shoot(page, 'flame-phone');
   assert.deepEqual(faults, []);
   await close();
 }
