@@ -7,16 +7,18 @@ interface Known {
 
 /** In the order in which a scrape passes them, then what is not scraping. */
 const KNOWN: readonly Known[] = [
-  { name: 'fetch', what: 'connections, requests and the bytes of answers' },
+  { name: 'fetch', what: 'connections, requests and reading answers; discovery' },
   { name: 'inflate', what: 'decompressing bodies' },
-  { name: 'parse', what: 'lines of bodies, compared with the expected ones' },
-  { name: 'relabel', what: 'labels of new series' },
-  { name: 'append', what: 'samples into rows and chunks of the head' },
+  { name: 'parse', what: 'bodies, compared with the expected lines' },
+  { name: 'relabel', what: 'labels of new series, and relabelling them' },
+  { name: 'append', what: 'samples and new series into the head' },
   { name: 'journal', what: 'batches of samples into the journal' },
   { name: 'query', what: 'reading and evaluating queries' },
   { name: 'rules', what: 'recording and alerting rules' },
-  { name: 'answer', what: 'writing answers to requests' },
-  { name: 'upkeep', what: 'blocks, compaction, retention' },
+  { name: 'answer', what: 'reading requests, writing answers, /metrics' },
+  { name: 'upkeep', what: 'blocks, retention, making the journal durable' },
+  { name: 'open', what: 'journal and blocks at the start' },
+  { name: 'profiler', what: 'the sampler’s own thread' },
 ];
 
 /** Names under which work outside all stages arrives. */
@@ -45,7 +47,7 @@ export function stageColor(stage: string): number {
 }
 
 const GREY = 10;
-const COLORS: readonly number[] = [0, 1, 2, 3, 4, 7, 6, 5, 8, 9];
+const COLORS: readonly number[] = [0, 1, 2, 3, 4, 7, 6, 5, 8, 9, 11, 14];
 
 /** A stage's name for people. */
 export function stageTitle(stage: string): string {
@@ -53,6 +55,6 @@ export function stageTitle(stage: string): string {
 }
 
 export function stageExplained(stage: string): string {
-  if (OUTSIDE.has(stage)) return 'runtime, timers, start-up, what no stage claims';
+  if (OUTSIDE.has(stage)) return 'the main thread, C libraries, what no stage claims';
   return KNOWN.find(({ name }) => name === stage)?.what ?? '';
 }

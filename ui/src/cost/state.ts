@@ -21,7 +21,7 @@ export interface ProfileState {
   readonly type: ProfileType;
   /** Empty is the whole process. */
   readonly stage: string;
-  /** Seconds to collect for; 0 is since the start. */
+  /** Seconds to collect for; 0 is since the start, or what is in use now. */
   readonly seconds: number;
   readonly search: string;
   /** Id of the call zoomed into; empty is the root. */
@@ -60,7 +60,7 @@ export function readProfile(search: string): ProfileState | null {
   return {
     type,
     stage: params.get('stage') ?? '',
-    seconds: type !== 'inuse' && DURATIONS.includes(seconds) ? seconds : 0,
+    seconds: DURATIONS.includes(seconds) ? seconds : 0,
     search: params.get('search') ?? '',
     zoom: params.get('zoom') ?? '',
   };
@@ -70,7 +70,7 @@ export function readProfile(search: string): ProfileState | null {
 export function profileLink(state: Partial<ProfileState> & { readonly type: ProfileType }): string {
   const params = new URLSearchParams({ type: state.type });
   if (state.stage) params.set('stage', state.stage);
-  if (state.seconds && state.type !== 'inuse') params.set('seconds', String(state.seconds));
+  if (state.seconds) params.set('seconds', String(state.seconds));
   if (state.search) params.set('search', state.search);
   if (state.zoom) params.set('zoom', state.zoom);
   return place(params);

@@ -127,7 +127,7 @@ test('addresses of the page lead back to what they were made of', () => {
   assert.deepEqual(readProfile(profileLink(profile).split('?')[1]!), profile);
   assert.equal(profileLink({ type: 'cpu' }), 'cost?type=cpu');
   assert.equal(readProfile('type=cpu&seconds=86400')?.seconds, 0);
-  assert.equal(readProfile('type=inuse&seconds=10')?.seconds, 0);
+  assert.equal(readProfile('type=inuse&seconds=10')?.seconds, 10);
 });
 
 test('figures as they are written', () => {
@@ -175,7 +175,18 @@ test('rows sort by figures and names, those without a figure last', () => {
 test('stages stand in the order of the work, the unknown behind, what is outside last', () => {
   const stages = ['none', 'upkeep', 'new', 'parse', 'fetch'];
   assert.deepEqual(stages.sort(byStageOrder), ['fetch', 'parse', 'upkeep', 'new', 'none']);
-  const known = ['fetch', 'inflate', 'parse', 'relabel', 'append', 'journal', 'query', 'rules'];
+  const known = [
+    'fetch',
+    'inflate',
+    'parse',
+    'relabel',
+    'append',
+    'journal',
+    'query',
+    'rules',
+    'open',
+    'profiler',
+  ];
   const colors = [...known, 'answer', 'upkeep', 'none'].map(stageColor);
   assert.equal(new Set(colors).size, colors.length);
 });

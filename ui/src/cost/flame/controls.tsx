@@ -1,7 +1,7 @@
 /** What profile is shown: type, stage, since when, and what is searched for in it. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { SearchIcon } from '../../shell/icons.tsx';
-import { PROFILE_TYPES } from '../answers.ts';
+import { PROFILE_TYPES, type ProfileType } from '../answers.ts';
 import { TYPE_EXPLAINED, TYPE_TITLES } from '../show.ts';
 import { byStageOrder, stageTitle } from '../stage-names.ts';
 import { DURATIONS, type ProfileState } from '../state.ts';
@@ -42,22 +42,25 @@ export function Controls({ state, stages, onChange }: Props) {
           ))}
         </select>
       </label>
-      {state.type !== 'inuse' && (
-        <div class="segments" role="group" aria-label="Time of the profile">
-          {DURATIONS.map((seconds) => (
-            <button
-              key={seconds}
-              aria-pressed={state.seconds === seconds}
-              onClick={() => onChange({ seconds })}
-            >
-              {seconds === 0 ? 'Since start' : `Next ${seconds} s`}
-            </button>
-          ))}
-        </div>
-      )}
+      <div class="segments" role="group" aria-label="Time of the profile">
+        {DURATIONS.map((seconds) => (
+          <button
+            key={seconds}
+            aria-pressed={state.seconds === seconds}
+            onClick={() => onChange({ seconds })}
+          >
+            {timeTitle(state.type, seconds)}
+          </button>
+        ))}
+      </div>
       <Search text={state.search} onSearch={(search) => onChange({ search })} />
     </div>
   );
+}
+
+function timeTitle(type: ProfileType, seconds: number): string {
+  if (type === 'inuse') return seconds === 0 ? 'Now' : `Growth in ${seconds} s`;
+  return seconds === 0 ? 'Since start' : `Next ${seconds} s`;
 }
 
 function Search({ text, onSearch }: { text: string; onSearch: (text: string) => void }) {

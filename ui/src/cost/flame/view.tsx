@@ -203,10 +203,10 @@ function Summary({ collected, state, lasts, onReload }: ShownProps) {
   const { of, profile, tree, at } = collected;
   const time = formatTime(Math.round(at / 1000) * 1000, utc, false);
   const when =
-    of.type === 'inuse'
-      ? `at ${time}`
-      : of.seconds > 0
-        ? `collected for ${of.seconds} s until ${time}`
+    of.seconds > 0
+      ? `${of.type === 'inuse' ? 'grown' : 'collected'} for ${of.seconds} s until ${time}`
+      : of.type === 'inuse'
+        ? `at ${time}`
         : `since the start${lasts === null ? '' : ` ${span(lasts)} ago`}, as of ${time}`;
   return (
     <p class="flame-summary">

@@ -118,7 +118,7 @@ async function stage({ browser, url }) {
   await flameDrawn(page);
   assert.deepEqual(asked.at(-1), { type: 'inuse', stage: 'append', seconds: '0' });
   assert.match(await page.locator('.flame-summary').textContent(), /BIn use of append/);
-  assert.equal(await page.getByRole('button', { name: 'Next 10 s' }).count(), 0);
+  await page.getByRole('button', { name: 'Growth in 10 s' }).waitFor();
   await page.getByRole('button', { name: 'Allocated', exact: true }).click();
   await page.getByLabel('Stage').selectOption('parse');
   await paramsWhen(page, (p) => p.get('type') === 'allocated' && p.get('stage') === 'parse');
