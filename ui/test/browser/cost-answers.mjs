@@ -44,7 +44,7 @@ export function costAfter(seconds, names = {}) {
     transferred_bytes: Math.round(samples * share * 21),
   });
   return {
-    since: SINCE,
+    since: names.since ?? SINCE,
     uptime_seconds: seconds,
     samples: { ingested: samples, per_second: 50_000 },
     process: {

@@ -1,11 +1,12 @@
 // The page of costs, with answers whose figures are known: rates, stages, flame graphs, what goes wrong.
 import assert from 'node:assert/strict';
-import { answerCosts, costAfter, profileOf } from '../cost-answers.mjs';
+import { answerCosts, costAfter, profileOf, SINCE } from '../cost-answers.mjs';
 import { flameDrawn, openPage, paramsWhen, seriesDrawn, shoot } from '../browser.mjs';
 
 export const cases = [
   { name: 'cost: of the server itself, with its history and its flame graphs', run: live },
   { name: 'cost: figures, stages and targets, sorted by a click', run: overview },
+  { name: 'cost: history by stage, zoomed, and rates at once from the own metrics', run: history },
   { name: 'cost: a stage leads to its flame graph and heap profile, and back', run: stage },
   { name: 'cost: zoom, way back, pointer and keys in the flame graph', run: zoom },
   { name: 'cost: on a touch screen a tap tells and a second zooms', run: touch },
@@ -97,6 +98,81 @@ async function overview({ browser, url }) {
   await shoot(page, 'cost-light');
   await targets.locator('tbody a').first().click();
   await paramsWhen(page, (p) => (p.get('search') ?? '').startsWith('http://10.0.'));
+  assert.deepEqual(faults, []);
+  await close();
+}
+
+async function history({ browser, url }) {
+  const { page, faults, close } = await openPage(browser, url);
+  await answerCosts(page);
+  const vector = (metric, value) => ({ metric, value: [Date.now() / 1000, String(value)] });
+  const own = { job: 'unladen', instance: 'here:9090' };
+  const started = Date.parse(SINCE) / 1000;
+  const asked = [];
+  await page.route('**/api/v1/query?*', (route) => {
+    const query = new URL(route.request().url()).searchParams.get('query');
+    if (query.startsWith('process_start_time_seconds')) {
+      const result = [
+        vector({ job: 'unladen', instance: 'other:9090' }, started - 500),
+        vector(own, started),
+      ];
+      return route.fulfill({ json: { status: 'success', data: { resultType: 'vector', result } } });
+    }
+    assert.match(query, /job="unladen".*offset 5m$/);
+    const then = Date.now() / 1000 - 300;
+    const sum = (name, labels, value) => ({
+      metric: { __name__: name, ...own, ...labels },
+      values: [[then, String(value)]],
+    });
+    const before = costAfter(11_220);
+    const result = [
+      sum('process_cpu_seconds_total', {}, before.process.cpu_seconds),
+      sum('prometheus_tsdb_head_samples_appended_total', {}, before.samples.ingested),
+      ...before.stages.flatMap(({ stage, cpu_seconds, allocations, allocated_bytes }) => [
+        sum('profiler_stage_cpu_seconds_total', { stage }, cpu_seconds),
+        sum('heap_allocations_total', { stage }, allocations),
+        sum('heap_allocated_bytes_total', { stage }, allocated_bytes),
+      ]),
+    ];
+    return route.fulfill({ json: { status: 'success', data: { resultType: 'matrix', result } } });
+  });
+  await page.route('**/api/v1/query_range?*', (route) => {
+    const params = new URL(route.request().url()).searchParams;
+    asked.push(params.get('query'));
+    const [start, end, step] = ['start', 'end', 'step'].map((name) => Number(params.get(name)));
+    const result = ['none', 'parse', 'fetch', 'append', 'idle'].map((stage, n) => ({
+      metric: { stage },
+      values: Array.from({ length: Math.round((end - start) / step) + 1 }, (_, i) => [
+        start + i * step,
+        String(stage === 'idle' ? 0 : (n + 1) * (2 + Math.sin(i / 20 + n))),
+      ]),
+    }));
+    return route.fulfill({ json: { status: 'success', data: { resultType: 'matrix', result } } });
+  });
+  await page.goto(`${url}/cost`);
+  const graphs = page.locator('.cost-chart .u-wrap > canvas');
+  await seriesDrawn(graphs.first());
+  await seriesDrawn(graphs.nth(1));
+  assert.match(await page.locator('.cost-span').textContent(), /The last (4|5) min/);
+  const key = page.locator('.stage-key').first().locator('li');
+  assert.deepEqual(await key.allTextContents(), ['fetch', 'parse', 'append', 'outside stages']);
+  assert.ok(
+    asked.every((query) => query.includes('instance="here:9090"')),
+    asked.join('\n'),
+  );
+  await shoot(page, 'cost-history-light');
+  await page.getByRole('button', { name: '3 h', exact: true }).click();
+  await paramsWhen(page, (p) => p.get('range') === '3h');
+  const over = await page.locator('.u-over').first().boundingBox();
+  await page.mouse.move(over.x + over.width * 0.3, over.y + 60);
+  await page.mouse.down();
+  await page.mouse.move(over.x + over.width * 0.5, over.y + 70, { steps: 4 });
+  await page.mouse.up();
+  await paramsWhen(page, (p) => p.has('end') && p.get('range') !== '3h');
+  await page.locator('.u-over').first().dblclick();
+  await paramsWhen(page, (p) => p.get('range') === '3h' && !p.has('end'));
+  await key.first().getByRole('link').click();
+  await paramsWhen(page, (p) => p.get('type') === 'cpu' && p.get('stage') === 'fetch');
   assert.deepEqual(faults, []);
   await close();
 }
