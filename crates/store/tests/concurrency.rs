@@ -7,18 +7,34 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use naive::read;
-use store::{Db, Labels, Matcher, Options};
+use store::{Db, Labels, Matcher, Options, Stats};
 use testkit::disk::SimulatedDisk;
 
-const RANGE: i64 = 60_000;
 const SERIES: i64 = 20;
 const ROUNDS: i64 = 600;
+/// Series below this number end with this round, where some end.
+const ENDING: i64 = 8;
+const END: i64 = 100;
+const STALE: u64 = 0x7ff0_0000_0000_0002;
 
 #[test]
 fn queries_see_everything_while_blocks_are_cut() {
+    let stats = run(60_000, ROUNDS);
+    assert!(stats.blocks >= 5, "{stats:?}");
+}
+
+#[test]
+fn queries_see_everything_while_series_leave() {
+    let stats = run(7_200_000, END);
+    assert_eq!(stats.departed_series, 3 * ENDING as u64, "{stats:?}");
+    assert_eq!(stats.series, 3 * (SERIES - ENDING) as u64, "{stats:?}");
+}
+
+/// Some series end with the round `end`.
+fn run(range: i64, end: i64) -> Stats {
     let options = Options {
         retention_ms: 0,
-        block_range_ms: RANGE,
+        block_range_ms: range,
         segment_bytes: 4_000,
         shards: 3,
         ..Options::default()
@@ -30,7 +46,7 @@ fn queries_see_everything_while_blocks_are_cut() {
         let appending: Vec<_> = (0..3)
             .map(|worker| {
                 let (db, committed) = (&db, &committed);
-                scope.spawn(move || append(db, worker, committed))
+                scope.spawn(move || append(db, worker, committed, end))
             })
             .collect();
         let (db, running, committed, queries) = (&db, &running, &committed, &queries);
@@ -45,7 +61,7 @@ fn queries_see_everything_while_blocks_are_cut() {
         scope.spawn(move || {
             while running.load(Ordering::Acquire) {
                 for (worker, committed) in committed.iter().enumerate() {
-                    check(db, worker, committed);
+                    check(db, worker, committed, end);
                     queries.fetch_add(1, Ordering::Relaxed);
                 }
             }
@@ -57,49 +73,64 @@ fn queries_see_everything_while_blocks_are_cut() {
         }
     });
     for (worker, committed) in committed.iter().enumerate() {
-        check(&db, worker, committed);
+        check(&db, worker, committed, end);
     }
-    let stats = db.stats();
-    assert!(stats.blocks >= 5, "{stats:?}");
     assert!(queries.load(Ordering::Relaxed) > 0);
+    // Nobody looks any more.
+    db.maintain(i64::MAX / 2).unwrap();
+    db.stats()
+}
+
+fn is_ending(number: i64) -> bool {
+    number < ENDING
+}
+
+/// The bits of a sample; the last one of a series that ends is a marker.
+fn bits(round: i64, number: i64, end: i64) -> u64 {
+    if is_ending(number) && round == end && end < ROUNDS {
+        STALE
+    } else {
+        ((round * number) as f64).to_bits()
+    }
 }
 
 fn time(round: i64) -> i64 {
     1_000_000 + round * 1_000
 }
 
-fn append(db: &Db, worker: usize, committed: &[AtomicI64; 3]) {
+fn append(db: &Db, worker: usize, committed: &[AtomicI64; 3], end: i64) {
     let mut appender = db.appender();
     for round in 1..=ROUNDS {
         // Workers stay close together: a sample half a block behind the newest would be too old.
         while committed.iter().any(|other| other.load(Ordering::Acquire) + 10 < round) {
             std::thread::yield_now();
         }
-        for number in 0..SERIES {
+        for number in (0..SERIES).filter(|&number| round <= end || !is_ending(number)) {
             let labels = Labels::from_pairs([
                 ("__name__", "m"),
                 ("worker", &worker.to_string()),
                 ("number", &number.to_string()),
             ]);
             let id = appender.series(&labels).unwrap();
-            appender.append(id, time(round), (round * number) as f64);
+            appender.append(id, time(round), f64::from_bits(bits(round, number, end)));
         }
         assert_eq!(appender.commit().unwrap().rejected, []);
         committed[worker].store(round, Ordering::Release);
     }
 }
 
-fn check(db: &Db, worker: usize, committed: &AtomicI64) {
+fn check(db: &Db, worker: usize, committed: &AtomicI64, end: i64) {
     let before = committed.load(Ordering::Acquire);
     let matchers = [Matcher::equal("worker", &worker.to_string())];
     let content = read(db, &matchers, i64::MIN, i64::MAX);
     assert!(before == 0 || content.len() == SERIES as usize, "{} series", content.len());
     for (labels, samples) in content {
         let number: i64 = labels.get("number").unwrap().parse().unwrap();
-        assert!(samples.len() as i64 >= before, "{labels}: {} of {before}", samples.len());
-        for (index, &(at, bits)) in samples.iter().enumerate() {
+        let least = if is_ending(number) { before.min(end) } else { before };
+        assert!(samples.len() as i64 >= least, "{labels}: {} of {before}", samples.len());
+        for (index, &(at, found)) in samples.iter().enumerate() {
             let round = index as i64 + 1;
-            assert_eq!((at, bits), (time(round), ((round * number) as f64).to_bits()), "{labels}");
+            assert_eq!((at, found), (time(round), bits(round, number, end)), "{labels}");
         }
     }
 }

@@ -137,6 +137,39 @@ fn they_leave_within_minutes_and_are_found_until_and_in_the_block() {
     world.check(&db, "in the block, after a start");
 }
 
+/// Views are replaced when series leave, when files are merged and when a block is cut.
+#[test]
+fn a_query_sees_what_it_saw_whatever_happens_since() {
+    let disk = SimulatedDisk::new(1);
+    let (db, _) = open(&disk);
+    let mut world = World::new();
+    let mut queriers = Vec::new();
+    for round in 0..30 {
+        world.run(&db, round..round + 20, 10);
+        world.now += MINUTE;
+        world.end(&db, round..round + 1);
+        // The first one keeps all that it saw in the head. Those in between let series leave.
+        if round == 0 || round >= 12 && round % 5 == 0 {
+            queriers.push((world.now, db.querier(i64::MIN, world.now), world.content.clone()));
+        }
+        if round == 11 {
+            let (_, querier, content) = queriers.remove(0);
+            let found = read_from(&querier, &[], i64::MIN, START + 11 * MINUTE);
+            assert_eq!(difference(&found, &content), None, "a query of the beginning");
+        }
+    }
+    assert!(db.stats().blocks >= 2);
+    for (until, querier, content) in queriers {
+        let found = read_from(&querier, &[], i64::MIN, until);
+        if let Some(difference) = difference(&found, &content) {
+            panic!("a query of minute {}: {difference}", (until - START) / MINUTE);
+        }
+    }
+    world.run(&db, 30..50, 3);
+    assert!(db.stats().series < 25, "{:?}", db.stats());
+    world.check(&db, "at the end");
+}
+
 #[test]
 fn those_that_come_back_are_one_series_with_their_past() {
     let disk = SimulatedDisk::new(1);

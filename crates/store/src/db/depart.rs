@@ -75,11 +75,13 @@ impl Departures {
         super::maintain::due(now_ms, self.last, INTERVAL_MS)
     }
 
-    /// Lets go whoever can. Idle chunks are closed before this.
+    /// Lets go whoever can. Idle chunks are closed before this. Views that are replaced come to `retired`,
+    /// where all are that somebody may still hold.
     pub(super) fn run(
         &mut self,
         core: &Core,
         now_ms: i64,
+        retired: &mut Vec<Weak<View>>,
         done: &mut Maintained,
     ) -> Result<(), Error> {
         self.release(core, done);
@@ -95,10 +97,10 @@ impl Departures {
         collected.retain(|leaving| !exemplars.has(leaving.id));
         drop(exemplars);
         for leaving in collected.chunks(SERIES_AT_ONCE) {
-            self.depart(core, leaving, done)?;
+            self.depart(core, leaving, retired, done)?;
             self.release(core, done);
         }
-        merge(core, done)
+        merge(core, retired, done)
     }
 
     /// Steps 2 and 3.
@@ -106,6 +108,7 @@ impl Departures {
         &mut self,
         core: &Core,
         leaving: &[Leaving],
+        retired: &mut Vec<Weak<View>>,
         done: &mut Maintained,
     ) -> Result<(), Error> {
         let mut files = Vec::new();
@@ -157,9 +160,9 @@ impl Departures {
         self.number += 1;
         rows.sort_unstable();
         let Some(departed) = writer.finish(number, rows)? else { return Ok(()) };
-        let replaced = replace(core, |all| all.push(departed));
+        retired.push(replace(core, |all| all.push(departed)));
         done.series_departed += left.len() as u64;
-        self.before.push(replaced);
+        self.before = retired.clone();
         self.leaving.extend(left);
         Ok(())
     }
@@ -223,8 +226,31 @@ fn collect(core: &Core, number: usize, now_ms: i64, collected: &mut Vec<Leaving>
     }
 }
 
+/// Writes files anew that name chunks of before the head's beginning, without these.
+pub(super) fn trim(
+    core: &Core,
+    retired: &mut Vec<Weak<View>>,
+    done: &mut Maintained,
+) -> Result<(), Error> {
+    let disk = &**core.disk();
+    let view = core.view.read().clone();
+    for (at, departed) in view.departed.iter().enumerate().rev() {
+        if departed.first >= view.head_from {
+            continue;
+        }
+        let one = std::slice::from_ref(departed);
+        let trimmed = departed::merge(disk, one, view.head_from, &mut done.damages)?;
+        let gone = trimmed.is_none();
+        retired.push(replace(core, |all| drop(all.splice(at..=at, trimmed))));
+        if gone {
+            remove(disk, &departed::path(departed.number()))?;
+        }
+    }
+    Ok(())
+}
+
 /// Step 5.
-fn merge(core: &Core, done: &mut Maintained) -> Result<(), Error> {
+fn merge(core: &Core, retired: &mut Vec<Weak<View>>, done: &mut Maintained) -> Result<(), Error> {
     let disk = &**core.disk();
     loop {
         let view = core.view.read().clone();
@@ -236,13 +262,13 @@ fn merge(core: &Core, done: &mut Maintained) -> Result<(), Error> {
         let merging = &departed[departed.len() - count..];
         // What every query reads from blocks is left out.
         let merged = departed::merge(disk, merging, view.head_from, &mut done.damages)?;
-        let replaced = merged.is_some();
-        replace(core, |all| {
+        // The merged one has the name of the youngest.
+        let leaving = &merging[..count - usize::from(merged.is_some())];
+        retired.push(replace(core, |all| {
             all.truncate(all.len() - count);
             all.extend(merged);
-        });
-        // Who reads them has them mapped. The merged one has the name of the youngest.
-        let leaving = &merging[..count - usize::from(replaced)];
+        }));
+        // Who reads them has them mapped.
         for departed in leaving {
             remove(disk, &departed::path(departed.number()))?;
         }

@@ -19,7 +19,7 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-use super::depart::Departures;
+use super::depart::{Departures, trim};
 use super::{Core, Maintained, SeriesId, View, departed, sort_blocks};
 use crate::Error;
 use crate::block::catalog;
@@ -140,6 +140,7 @@ impl Maintenance {
         {
             first = first.and(truncate(core, start, &mut done));
             first = first.and(self.remove_departed(core, start));
+            first = first.and(trim(core, &mut self.retired, &mut done));
             self.truncate_before = None;
             sweep = true;
         }
@@ -150,7 +151,7 @@ impl Maintenance {
             if self.departures.due(now_ms) {
                 remove_empty(core, &mut done);
             }
-            first = first.and(self.departures.run(core, now_ms, &mut done));
+            first = first.and(self.departures.run(core, now_ms, &mut self.retired, &mut done));
             first = first.and(rewrite_definitions(core));
         }
         if due(now_ms, self.last_sync, core.options.sync_interval_ms) {
