@@ -254,6 +254,7 @@ impl Ingester {
     ) -> Result<Counts, (Fault, Counts)> {
         let _stage = profiler::stage("parse");
         self.rollback();
+        self.appender.stay_with(series.reports[0]);
         series.known.generation += 1;
         let lines_before = series.known.len();
         self.seen.reset(lines_before);

@@ -11,7 +11,9 @@ use crate::{Error, Labels};
 /// Takes samples in batches. Not shared: each worker has one and keeps it.
 pub struct Appender {
     core: Arc<Core>,
-    /// The shard for the series that this appender creates.
+    /// The shard for the series that this appender creates, unless it is told otherwise.
+    own: usize,
+    /// The shard for the series that it creates now.
     home: usize,
     ids: Vec<SeriesId>,
     timestamps: Vec<i64>,
@@ -42,8 +44,10 @@ struct PendingExemplar {
 
 impl Appender {
     pub(super) fn new(core: Arc<Core>, number: usize) -> Self {
+        let own = number % core.head.shards.len();
         Appender {
-            home: number % core.head.shards.len(),
+            own,
+            home: own,
             core,
             ids: Vec::new(),
             timestamps: Vec::new(),
@@ -54,6 +58,13 @@ impl Appender {
             part: Part::default(),
             part_committed: Committed::default(),
         }
+    }
+
+    /// Puts the series that are created from now on into the shard of `id`; without one, where this
+    /// appender puts what is new. The series of a target stay together, whichever appender takes its
+    /// scrapes: a batch of one shard is committed as it is. Steady.
+    pub fn stay_with(&mut self, id: Option<SeriesId>) {
+        self.home = id.map_or(self.own, |id| id.slot().shard());
     }
 
     /// The series with these labels, created where it doesn't exist. Growth.
