@@ -33,6 +33,9 @@ use crate::{log, profiling, scrape};
 /// From one round of the store's regular work to the next.
 const MAINTENANCE: Duration = Duration::from_secs(5);
 
+/// How long a thread of the web's waits for the next answer to write.
+const BLOCKING_KEEP_ALIVE: Duration = Duration::from_secs(150);
+
 /// Why the server did not start, and the code to exit with.
 struct Failed {
     message: String,
@@ -82,6 +85,8 @@ fn start(options: ServeOptions) -> Result<(), Failed> {
         .on_thread_start(|| profiling::spend_in("answer"))
         // A slow reader of an answer keeps a thread: one for each connection, and queries never wait.
         .max_blocking_threads(options.query_concurrency + options.max_connections)
+        // Whoever is scraped every minute needs no new thread every minute.
+        .thread_keep_alive(BLOCKING_KEEP_ALIVE)
         .enable_all()
         .build()
         .map_err(io)?;

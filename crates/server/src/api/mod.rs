@@ -7,7 +7,7 @@
 //! query     /query …             series   /series, /labels, /label/<name>/values
 //! targets   /targets, /metadata  status   /status/…, /features
 //! rules     /rules, /alerts      federate /federate
-//! bound     what ends a look into the store
+//! bound     what ends a look     kept     pages and compressors of answers
 //! cost      /status/cost, /status/profile
 //! ```
 //! Queries run on blocking threads of the web's own runtime, at most as many at once as the command
@@ -21,6 +21,7 @@ mod error;
 mod federate;
 mod form;
 mod json;
+mod kept;
 mod query;
 mod reply;
 mod rules;

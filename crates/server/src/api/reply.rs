@@ -1,27 +1,21 @@
 //! Answers, made on the threads of queries and streamed to the client.
 //!
 //! A job runs on a blocking thread. It either fails, or gives an [`Answer`], which then writes its
-//! body through [`Out`]: a buffer of 64 KiB. What fits into it is sent at once with its length; more
+//! body through [`Out`]: a page of 64 KiB (see `kept`). What fits into it is sent at once with its length; more
 //! goes out chunk by chunk, and at most [`CHUNKS_AHEAD`] chunks wait for a slow client. A client that
 //! takes nothing for [`STALL`] counts as gone. When the client has gone, whatever is written more is
 //! dropped, and the body breaks off where it is: it never looks like a whole one.
 
-use std::io::Write;
 use std::time::Duration;
 
 use crate::web::{Body, Chunk};
-use bytes::Bytes;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use http::{HeaderValue, Response, StatusCode, header};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
 use super::error::ApiError;
-
-/// Bytes that are sent at once.
-const CHUNK: usize = 64 * 1024;
+use super::kept::{Gzip, PAGE, Page};
 
 /// Chunks that wait for a client that reads slowly; then the writer waits.
 pub(crate) const CHUNKS_AHEAD: usize = 4;
@@ -56,8 +50,8 @@ impl Answer {
 /// Where a body is written to. Pushing never fails: what a client that has gone would have got is
 /// dropped, and [`Out::is_gone`] says so.
 pub(crate) struct Out {
-    chunk: Vec<u8>,
-    encoder: Option<GzEncoder<Vec<u8>>>,
+    page: Page,
+    gzip: Option<Gzip>,
     accepts_gzip: bool,
     state: State,
     content_type: HeaderValue,
@@ -79,8 +73,8 @@ impl Out {
         accepts_gzip: bool,
     ) -> Self {
         Out {
-            chunk: Vec::with_capacity(4 * 1024),
-            encoder: None,
+            page: Page::take(),
+            gzip: None,
             accepts_gzip,
             state: State::Waiting(head),
             content_type,
@@ -90,8 +84,8 @@ impl Out {
     /// The rest of a body whose head is out already.
     pub(crate) fn of_body(chunks: mpsc::Sender<Chunk>) -> Self {
         Out {
-            chunk: Vec::with_capacity(CHUNK),
-            encoder: None,
+            page: Page::take(),
+            gzip: None,
             accepts_gzip: false,
             state: State::Streaming(chunks),
             content_type: HeaderValue::from_static(""),
@@ -101,8 +95,8 @@ impl Out {
     /// Appends bytes.
     #[inline]
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
-        self.chunk.extend_from_slice(bytes);
-        if self.chunk.len() >= CHUNK {
+        self.page.bytes.extend_from_slice(bytes);
+        if self.page.bytes.len() >= PAGE {
             self.flush();
         }
     }
@@ -122,16 +116,16 @@ impl Out {
     #[cold]
     fn flush(&mut self) {
         self.start();
-        let bytes = match &mut self.encoder {
-            Some(encoder) => {
-                // Writing to a Vec never fails.
-                let _ = encoder.write_all(&self.chunk);
-                self.chunk.clear();
-                std::mem::take(encoder.get_mut())
+        let mut next = Page::take();
+        let page = match &mut self.gzip {
+            Some(gzip) => {
+                gzip.write(&self.page.bytes, false, &mut next.bytes);
+                self.page.bytes.clear();
+                next
             }
-            None => std::mem::replace(&mut self.chunk, Vec::with_capacity(CHUNK + 1024)),
+            None => std::mem::replace(&mut self.page, next),
         };
-        self.send(bytes);
+        self.send(page);
     }
 
     /// Sends the head, because the body is too long to wait for its end.
@@ -141,9 +135,9 @@ impl Out {
         }
         let (sender, receiver) = mpsc::channel(CHUNKS_AHEAD);
         if self.accepts_gzip {
-            self.encoder = Some(GzEncoder::new(Vec::new(), Compression::fast()));
+            self.gzip = Some(Gzip::begin());
         }
-        let response = self.head(Body::chunks(receiver), self.encoder.is_some());
+        let response = self.head(Body::chunks(receiver), self.gzip.is_some());
         let before = std::mem::replace(&mut self.state, State::Streaming(sender));
         if let State::Waiting(head) = before
             && head.send(response).is_err()
@@ -152,9 +146,9 @@ impl Out {
         }
     }
 
-    fn send(&mut self, bytes: Vec<u8>) {
-        if !bytes.is_empty() {
-            self.send_chunk(Chunk::Part(Bytes::from(bytes)));
+    fn send(&mut self, page: Page) {
+        if !page.bytes.is_empty() {
+            self.send_chunk(Chunk::Part(page.into_bytes()));
         }
     }
 
@@ -177,24 +171,21 @@ impl Out {
 
     /// Sends the rest.
     pub(crate) fn finish(mut self) {
-        let mut last = std::mem::take(&mut self.chunk);
+        let mut last = std::mem::replace(&mut self.page, Page { bytes: Vec::new() });
         if let State::Waiting(_) = self.state {
-            let compress = self.accepts_gzip && last.len() >= COMPRESS_FROM;
+            let compress = self.accepts_gzip && last.bytes.len() >= COMPRESS_FROM;
             if compress {
-                let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-                let _ = encoder.write_all(&last);
-                last = encoder.finish().unwrap_or_default();
+                last = compressed(Gzip::begin(), &last);
             }
-            let response = self.head(Body::from(last), compress);
+            let response = self.head(Body::from(last.into_bytes()), compress);
             if let State::Waiting(head) = self.state {
                 // A client that has gone needs no answer.
                 let _ = head.send(response);
             }
             return;
         }
-        if let Some(mut encoder) = self.encoder.take() {
-            let _ = encoder.write_all(&last);
-            last = encoder.finish().unwrap_or_default();
+        if let Some(gzip) = self.gzip.take() {
+            last = compressed(gzip, &last);
         }
         self.send(last);
         self.send_chunk(Chunk::End);
@@ -211,6 +202,13 @@ impl Out {
         }
         response
     }
+}
+
+/// The end of a compressed stream, whose last bytes are `last`.
+fn compressed(mut gzip: Gzip, last: &Page) -> Page {
+    let mut page = Page::take();
+    gzip.write(&last.bytes, true, &mut page.bytes);
+    page
 }
 
 /// Whether a request takes gzip.
@@ -327,7 +325,7 @@ mod tests {
     async fn a_writer_that_breaks_off_leaves_no_whole_body() {
         let response = run(false, || {
             Ok(Answer::json(|out| {
-                out.bytes(&vec![b'x'; 2 * CHUNK]);
+                out.bytes(&vec![b'x'; 2 * PAGE]);
                 panic!("the writer fails midway, as this test wants it");
             }))
         })
@@ -342,7 +340,7 @@ mod tests {
         let response = run(false, move || {
             Ok(Answer::json(move |out| {
                 let chunks = (0..100).take_while(|_| {
-                    out.bytes(&vec![b'x'; CHUNK]);
+                    out.bytes(&vec![b'x'; PAGE]);
                     !out.is_gone()
                 });
                 let _ = sender.send(chunks.count());
