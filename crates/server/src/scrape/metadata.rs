@@ -14,7 +14,14 @@ use super::status::Metadata;
 /// The families of one target.
 #[derive(Debug, Default)]
 pub(super) struct Families {
-    by_name: Mutex<BTreeMap<Arc<str>, Family>>,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    by_name: BTreeMap<Arc<str>, Family>,
+    /// Bytes of all texts: asked for by each look at the server's metrics.
+    bytes: usize,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -34,42 +41,58 @@ pub(super) enum Said<'a> {
 impl Families {
     /// Takes in a comment line that the last scrape did not have. Growth.
     pub(super) fn say(&self, family: &str, said: &Said<'_>) {
-        let mut families = self.by_name.lock();
-        if !families.contains_key(family) {
-            families.insert(shared(family), Family::default());
+        let mut held = self.held.lock();
+        let held = &mut *held;
+        if !held.by_name.contains_key(family) {
+            let unsaid = Family::default();
+            held.bytes += unsaid.bytes();
+            held.by_name.insert(shared(family), unsaid);
         }
-        let entry = families.get_mut(family).expect("it has just been inserted");
+        let entry = held.by_name.get_mut(family).expect("it has just been inserted");
+        held.bytes -= entry.bytes();
         match said {
             Said::Kind(kind) => entry.kind = *kind,
             Said::Help(text) if &*entry.help != *text => entry.help = shared(text),
             Said::Unit(text) if &*entry.unit != *text => entry.unit = shared(text),
             Said::Help(_) | Said::Unit(_) => {}
         }
+        held.bytes += entry.bytes();
     }
 
     /// Forgets the families for which `keep` says no.
     pub(super) fn retain(&self, mut keep: impl FnMut(&str) -> bool) {
-        self.by_name.lock().retain(|name, _| keep(name));
+        let mut held = self.held.lock();
+        let held = &mut *held;
+        held.by_name.retain(|name, family| {
+            let keeps = keep(name);
+            if !keeps {
+                held.bytes -= family.bytes();
+            }
+            keeps
+        });
     }
 
     pub(super) fn list(&self) -> Vec<Metadata> {
-        self.by_name.lock().iter().map(|(name, family)| family.describe(name)).collect()
+        self.held.lock().by_name.iter().map(|(name, family)| family.describe(name)).collect()
     }
 
     pub(super) fn get(&self, name: &str) -> Option<Metadata> {
-        let families = self.by_name.lock();
-        families.get_key_value(name).map(|(name, family)| family.describe(name))
+        let held = self.held.lock();
+        held.by_name.get_key_value(name).map(|(name, family)| family.describe(name))
     }
 
-    /// Families, and bytes of their texts (each as if it were not shared).
+    /// Families, and bytes of their texts (each as if it were not shared). Steady.
     pub(super) fn size(&self) -> (usize, usize) {
-        let families = self.by_name.lock();
-        let bytes = families.values().map(|f| f.help.len() + f.unit.len() + f.kind.name().len());
-        (families.len(), bytes.sum())
+        let held = self.held.lock();
+        (held.by_name.len(), held.bytes)
     }
 }
 
 impl Family {
+    fn bytes(&self) -> usize {
+        self.help.len() + self.unit.len() + self.kind.name().len()
+    }
+
     fn describe(&self, name: &Arc<str>) -> Metadata {
         Metadata {
             family: name.clone(),
