@@ -20,6 +20,7 @@ pub mod relabel;
 pub mod scrape;
 pub mod secret;
 pub mod serve;
+mod shelf;
 pub mod size;
 mod time;
 mod web;

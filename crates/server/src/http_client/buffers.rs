@@ -8,15 +8,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use parking_lot::Mutex;
-
 use super::Error;
 use super::inflate::Inflater;
+use crate::shelf::Shelves;
 
 /// A returned buffer that has grown beyond this gives its memory back.
 const KEEP_BYTES: usize = 16 << 20;
 
-/// Returned buffers beyond this number are freed.
+/// Returned buffers beyond about this number are freed.
 const KEEP_COUNT: usize = 64;
 
 /// A body may hold so much (or a sixteenth of the budget) as long as there is any room.
@@ -27,7 +26,7 @@ pub const DEFAULT_BUDGET: usize = 2 << 30;
 
 /// The buffers that wait for the next answer, and the bytes that all of them may hold.
 pub struct Buffers {
-    waiting: Mutex<Vec<Buffer>>,
+    waiting: Shelves<Buffer>,
     held: AtomicUsize,
     budget: usize,
 }
@@ -45,7 +44,7 @@ pub(super) struct Buffer {
 impl Buffers {
     /// Buffers that hold at most `budget` bytes together.
     pub fn new(budget: usize) -> Arc<Self> {
-        Arc::new(Buffers { waiting: Mutex::new(Vec::new()), held: AtomicUsize::new(0), budget })
+        Arc::new(Buffers { waiting: Shelves::new(KEEP_COUNT), held: AtomicUsize::new(0), budget })
     }
 
     /// Bytes that all buffers hold, lent and waiting.
@@ -56,14 +55,14 @@ impl Buffers {
     /// Frees the buffers that wait: they grow again when they are needed.
     #[cold]
     fn drop_waiting(&self) {
-        let waiting = std::mem::take(&mut *self.waiting.lock());
+        let waiting = self.waiting.take_all();
         let bytes = waiting.iter().map(Buffer::bytes).sum();
         self.held.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// Takes a buffer. Steady: allocates only when all are lent.
     pub(super) fn take(self: &Arc<Self>) -> Lent {
-        let buffer = self.waiting.lock().pop().unwrap_or_default();
+        let buffer = self.waiting.take().unwrap_or_default();
         Lent { accounted: buffer.bytes(), set_aside: 0, buffer, home: self.clone() }
     }
 }
@@ -167,15 +166,11 @@ impl Drop for Lent {
             buffer.inflated = Vec::new();
         }
         buffer.raw.clear();
-        let mut waiting = self.home.waiting.lock();
-        let kept = if waiting.len() < KEEP_COUNT {
-            let kept = buffer.bytes();
-            waiting.push(buffer);
-            kept
-        } else {
-            0
+        let kept = buffer.bytes();
+        let freed = match self.home.waiting.put(buffer) {
+            None => self.accounted - kept,
+            Some(_) => self.accounted,
         };
-        drop(waiting);
-        self.home.held.fetch_sub(self.accounted - kept, Ordering::Relaxed);
+        self.home.held.fetch_sub(freed, Ordering::Relaxed);
     }
 }
