@@ -52,14 +52,24 @@ pub(super) struct Distances {
     /// The interval as Prometheus writes it.
     pub(super) shown: String,
     halves: [Half; 2],
-    /// Which half is being filled, and since when.
-    turn: Mutex<(usize, Instant)>,
+    born: Instant,
+    /// How many halves have begun: the last one is being filled.
+    turn: AtomicU64,
     count: AtomicU64,
     nanoseconds: AtomicU64,
 }
 
 struct Half {
     classes: [AtomicU32; 2 * SIDE + 1],
+}
+
+impl Half {
+    #[cold]
+    fn clear(&self) {
+        for class in &self.classes {
+            class.store(0, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Distances {
@@ -69,29 +79,29 @@ impl Distances {
             interval,
             shown: duration::format(interval),
             halves: [half(), half()],
-            turn: Mutex::new((0, Instant::now())),
+            born: Instant::now(),
+            turn: AtomicU64::new(0),
             count: AtomicU64::new(0),
             nanoseconds: AtomicU64::new(0),
         }
     }
 
-    /// Takes a distance in. Steady.
-    pub(super) fn observe(&self, distance: Duration) {
+    /// Takes in the distance to a scrape that begins `now`. Steady: takes no lock.
+    pub(super) fn observe(&self, distance: Duration, now: Instant) {
         let nanoseconds = u64::try_from(distance.as_nanos()).unwrap_or(u64::MAX);
         self.count.fetch_add(1, Ordering::Relaxed);
         self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
-        let half = {
-            let mut turn = self.turn.lock();
-            if turn.1.elapsed() > HALF {
-                *turn = (1 - turn.0, Instant::now());
-                for class in &self.halves[turn.0].classes {
-                    class.store(0, Ordering::Relaxed);
-                }
+        let turn = now.saturating_duration_since(self.born).as_secs() / HALF.as_secs();
+        let half = &self.halves[(turn % 2) as usize];
+        let before = self.turn.fetch_max(turn, Ordering::Relaxed);
+        if before < turn {
+            // Whoever comes first empties it; what others enter meanwhile may get lost.
+            half.clear();
+            if before + 1 < turn {
+                self.halves[((turn + 1) % 2) as usize].clear();
             }
-            turn.0
-        };
-        let class = self.class_of(distance);
-        self.halves[half].classes[class].fetch_add(1, Ordering::Relaxed);
+        }
+        half.classes[self.class_of(distance)].fetch_add(1, Ordering::Relaxed);
     }
 
     /// How many distances there were, and their sum in seconds.
@@ -156,7 +166,7 @@ mod tests {
                 5..95 => 15_000,
                 _ => 17_000,
             };
-            distances.observe(Duration::from_millis(milliseconds));
+            distances.observe(Duration::from_millis(milliseconds), Instant::now());
         }
         let expected = [14.0, 14.0, 15.0, 15.0, 17.0];
         for (got, expected) in distances.quantiles().into_iter().zip(expected) {
@@ -165,7 +175,7 @@ mod tests {
         assert_eq!(distances.totals(), (100, 5.0 * 14.0 + 90.0 * 15.0 + 5.0 * 17.0));
         for _ in 0..2 {
             tokio::time::advance(HALF * 2).await;
-            distances.observe(Duration::from_secs(15));
+            distances.observe(Duration::from_secs(15), Instant::now());
         }
         assert_eq!(distances.quantiles(), [15.0; 5]);
     }

@@ -4,6 +4,7 @@
 //! pool        one job: its sources, its targets, their tasks
 //! target      from what was discovered to what is scraped
 //! task        one target's life: wait, fetch, ingest, report
+//! spread      where in its interval a target is scraped, so that the load is flat
 //! schedule    when a target is due, and what time its samples get
 //! accept      what is asked for, and what the answer is
 //! ingest      from a body to the store's batch
@@ -34,6 +35,7 @@ mod observe;
 mod pool;
 mod resolve;
 mod schedule;
+mod spread;
 mod status;
 mod target;
 mod task;
@@ -61,6 +63,7 @@ pub use status::{Cost, DroppedTarget, Health, Metadata, PoolStatus, Status, Targ
 use crate::config::{Config, Discovery, ScrapeConfig};
 use crate::discovery;
 use crate::http_client::{self, Buffers, Client};
+use crate::shelf::Shelves;
 use failure_log::FailureLog;
 use ingest::Ingester;
 use intervals::Intervals;
@@ -74,6 +77,9 @@ const SYNC_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A first update is often followed by others at once (all files of a pattern): they go together.
 const SYNC_DELAY: Duration = Duration::from_millis(20);
+
+/// Ingesters that wait for the next body: more than threads that ingest at the same time.
+const MOST_INGESTERS: usize = 256;
 
 /// How scraping behaves.
 #[derive(Clone, Debug)]
@@ -116,7 +122,7 @@ struct Shared {
     db: Arc<Db>,
     clock: Clock,
     buffers: Arc<Buffers>,
-    ingesters: Mutex<Vec<Ingester>>,
+    ingesters: Shelves<Ingester>,
     counters: Arc<Counters>,
     intervals: Intervals,
     seed: AtomicU64,
@@ -130,12 +136,12 @@ impl Shared {
 
     /// Steady: there are as many as threads that ingest at once.
     fn take_ingester(&self) -> Ingester {
-        let waiting = self.ingesters.lock().pop();
-        waiting.unwrap_or_else(|| Ingester::new(&self.db))
+        self.ingesters.take().unwrap_or_else(|| Ingester::new(&self.db))
     }
 
     fn return_ingester(&self, ingester: Ingester) {
-        self.ingesters.lock().push(ingester);
+        // There are no more than threads, and for those there is room.
+        drop(self.ingesters.put(ingester));
     }
 }
 
@@ -167,7 +173,7 @@ impl Manager {
             db,
             clock: options.clock,
             buffers: Buffers::new(options.body_budget),
-            ingesters: Mutex::default(),
+            ingesters: Shelves::new(MOST_INGESTERS),
             counters: Arc::default(),
             intervals: Intervals::default(),
             seed: AtomicU64::new(0),
@@ -343,10 +349,10 @@ fn prepare(
         }),
     };
     let client = Client::new(&job.http).map_err(|error| refuse(error.to_string()))?;
-    Ok(Settings { config: Arc::new(job.clone()), client, failure_log })
+    Ok(Settings::new(job.clone(), client, failure_log))
 }
 
-/// The server's part of each target's offset: two servers that scrape the same targets do so at
+/// The server's part of each target's place in time: two servers that scrape the same targets do so at
 /// different times.
 fn seed(config: &Config) -> u64 {
     let mut hash = Fnv::default();
@@ -366,14 +372,9 @@ async fn coordinate(
         wake.changed.notified().await;
         tokio::time::sleep(SYNC_DELAY).await;
         let started = Instant::now();
-        let dirty: Vec<_> = pools
-            .lock()
-            .values()
-            .filter(|pool| pool.dirty.load(Ordering::Acquire))
-            .cloned()
-            .collect();
-        for pool in dirty {
-            let sync = || catch_unwind(AssertUnwindSafe(|| pool.sync(&shared)));
+        let all: Vec<_> = pools.lock().values().cloned().collect();
+        for pool in all.iter().filter(|pool| pool.dirty.load(Ordering::Acquire)) {
+            let sync = || catch_unwind(AssertUnwindSafe(|| pool.sync(&shared, &all)));
             // Relabelling thousands of targets takes its time.
             let done =
                 if shared.multi_threaded { tokio::task::block_in_place(sync) } else { sync() };

@@ -239,23 +239,18 @@ impl Figures {
 }
 
 fn figures_of(name: &str, pool: &Pool) -> PoolFigures {
-    let status = pool.status();
-    let (metadata_entries, metadata_bytes) = status
-        .active
-        .iter()
-        .map(super::TargetStatus::metadata_size)
-        .fold((0, 0), |sum, size| (sum.0 + size.0, sum.1 + size.1));
+    let sums = pool.sums();
     let groups = pool.sources.lock().groups();
     PoolFigures {
         name: name.to_owned(),
-        targets: status.active.len(),
-        dropped: status.dropped_count,
+        targets: sums.targets,
+        dropped: sums.dropped,
         discovered: groups.iter().flat_map(|groups| groups.iter()).map(|g| g.targets.len()).sum(),
         limit: pool.shared.settings.load().config.limits.targets.unwrap_or(0),
         syncs: pool.shared.syncs.get(),
         sync_failed: pool.shared.sync_failed.get(),
-        metadata_entries,
-        metadata_bytes,
-        memory_bytes: status.active.iter().map(|target| target.memory_bytes).sum(),
+        metadata_entries: sums.metadata_entries,
+        metadata_bytes: sums.metadata_bytes,
+        memory_bytes: sums.memory_bytes,
     }
 }

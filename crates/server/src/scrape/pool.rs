@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use hashbrown::HashMap;
 use parking_lot::Mutex;
@@ -10,6 +11,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::Shared;
+use super::spread::{self, Circle, Placed};
 use super::status::{DroppedTarget, PoolStatus};
 use super::target::{Populated, Target};
 use super::task::{Carry, Phase, PoolShared, Task};
@@ -29,15 +31,28 @@ pub(super) struct Pool {
 
 #[derive(Default)]
 struct State {
-    active: HashMap<(Labels, Arc<str>), Active>,
-    departing: Vec<(Labels, Running)>,
+    active: HashMap<Identity, Active>,
+    departing: Vec<Departing>,
     dropped: Vec<DroppedTarget>,
     dropped_count: usize,
     invalid: Vec<String>,
 }
 
+/// What tells targets apart.
+type Identity = (Labels, Arc<str>);
+
 struct Active {
     target: Arc<Target>,
+    /// Where in its interval it is scraped.
+    at: Duration,
+    running: Running,
+}
+
+/// A target that is gone, and whose series are to be marked unless it comes back.
+struct Departing {
+    public: Labels,
+    interval: Duration,
+    at: Duration,
     running: Running,
 }
 
@@ -59,6 +74,54 @@ impl Running {
     }
 }
 
+/// What the targets of a pool are together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sums {
+    pub(super) targets: usize,
+    pub(super) dropped: usize,
+    pub(super) metadata_entries: usize,
+    pub(super) metadata_bytes: usize,
+    /// What is remembered of their lines.
+    pub(super) memory_bytes: u64,
+}
+
+impl State {
+    fn placed(&self) -> Vec<Placed> {
+        let placed = |active: &Active| Placed {
+            interval: active.target.interval,
+            at: active.at,
+            samples: active.target.samples(),
+        };
+        self.active.values().map(placed).collect()
+    }
+}
+
+/// Places for the new targets of one pool.
+struct Places {
+    own: Vec<Placed>,
+    others: Vec<Placed>,
+    seed: u64,
+    circles: HashMap<Duration, Circle>,
+}
+
+impl Places {
+    fn new(pool: &Pool, state: &State, seed: u64, all: &[Arc<Pool>]) -> Self {
+        let others = all.iter().filter(|other| !std::ptr::eq(&***other, pool));
+        let others = others.flat_map(|other| other.placed()).collect();
+        Places { own: state.placed(), others, seed, circles: HashMap::new() }
+    }
+
+    fn place(&mut self, interval: Duration) -> Duration {
+        let circle = self.circles.entry(interval).or_insert_with(|| {
+            let mut circle = Circle::new(interval, self.seed);
+            self.own.iter().for_each(|placed| circle.enter(placed, true));
+            self.others.iter().for_each(|placed| circle.enter(placed, false));
+            circle
+        });
+        circle.place()
+    }
+}
+
 impl Pool {
     pub(super) fn new(shared: Arc<PoolShared>) -> Self {
         Pool {
@@ -70,8 +133,9 @@ impl Pool {
     }
 
     /// Builds the targets of what the sources have published, starts tasks for those that are new,
-    /// and lets those end whose targets are gone. The others do not notice.
-    pub(super) fn sync(&self, shared: &Arc<Shared>) {
+    /// and lets those end whose targets are gone. The others do not notice. `all` are the pools among
+    /// whose targets new ones find their place in time. Only one pool is synced at a time.
+    pub(super) fn sync(&self, shared: &Arc<Shared>, all: &[Arc<Pool>]) {
         self.dirty.store(false, Ordering::Release);
         let groups = self.sources.lock().groups();
         let config = self.shared.settings.load().config.clone();
@@ -110,7 +174,7 @@ impl Pool {
         let mut state = self.state.lock();
         (state.dropped, state.dropped_count) = (dropped, dropped_count as usize);
         state.invalid = invalid;
-        self.replace_targets(&mut state, found, shared);
+        self.replace_targets(&mut state, found, shared, all);
         let count = state.active.len() as u64;
         drop(state);
         self.check_target_limit(count, config.limits.targets, shared);
@@ -119,35 +183,69 @@ impl Pool {
     fn replace_targets(
         &self,
         state: &mut State,
-        found: HashMap<(Labels, Arc<str>), Box<Target>>,
+        found: HashMap<Identity, Box<Target>>,
         shared: &Arc<Shared>,
+        all: &[Arc<Pool>],
     ) {
-        state.departing.retain(|(_, running)| !running.is_finished());
+        state.departing.retain(|gone| !gone.running.is_finished());
         let gone = state.active.extract_if(|identity, _| !found.contains_key(identity));
-        for (_, Active { target, running }) in gone.collect::<Vec<_>>() {
-            state.departing.push((target.public.clone(), running));
+        for (_, Active { target, at, running }) in gone.collect::<Vec<_>>() {
+            let (public, interval) = (target.public.clone(), target.interval);
+            state.departing.push(Departing { public, interval, at, running });
         }
+        let mut new = Vec::new();
         for (identity, target) in found {
-            // A task that ended by itself has panicked; its target gets another one.
-            let scraped = |active: &&Active| !active.running.is_finished();
-            if let Some(active) = state.active.get(&identity).filter(scraped) {
-                active.target.set_discovered(target.discovered());
-                continue;
+            match state.active.get(&identity) {
+                Some(active) if !active.running.is_finished() => {
+                    active.target.set_discovered(target.discovered());
+                }
+                // A task that ended by itself has panicked; its target gets another one.
+                Some(_) | None => {
+                    state.active.remove(&identity);
+                    new.push((spread::turn(target.hash(), shared.seed()), identity, target));
+                }
             }
-            // Somebody who wrote the same series before: their marks and their connection go on.
-            let before = state.departing.iter().position(|(labels, _)| *labels == target.public);
-            let predecessor = before.map(|at| state.departing.swap_remove(at).1.stop());
-            let target = Arc::<Target>::from(target);
-            let (phase, receiver) = watch::channel(Phase::Run);
-            let (pool, shared) = (self.shared.clone(), shared.clone());
-            let task = Task::new(target.clone(), pool, shared, receiver, predecessor);
-            let running = Running { phase, handle: tokio::spawn(task.run()) };
-            state.active.insert(identity, Active { target, running });
+        }
+        if !new.is_empty() {
+            new.sort_unstable_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
+            let mut places = Places::new(self, state, shared.seed(), all);
+            for (_, identity, target) in new {
+                let active = self.start(state, target, shared, &mut places);
+                state.active.insert(identity, active);
+            }
         }
         // Only now: who departs closes the connection that a successor would have gone on with.
-        for (_, running) in &state.departing {
-            running.phase.send_replace(Phase::Depart);
+        for gone in &state.departing {
+            gone.running.phase.send_replace(Phase::Depart);
         }
+    }
+
+    /// Starts the task of a new target.
+    fn start(
+        &self,
+        state: &mut State,
+        target: Box<Target>,
+        shared: &Arc<Shared>,
+        places: &mut Places,
+    ) -> Active {
+        // Somebody who wrote the same series before: their marks, their connection and their place in
+        // time go on.
+        let before = state.departing.iter().position(|gone| gone.public == target.public);
+        let before = before.map(|index| state.departing.swap_remove(index));
+        let at = match &before {
+            Some(before) if before.interval == target.interval => before.at,
+            _ => places.place(target.interval),
+        };
+        let predecessor = before.map(|before| before.running.stop());
+        let target = Arc::<Target>::from(target);
+        let (phase, receiver) = watch::channel(Phase::Run);
+        let (pool, shared) = (self.shared.clone(), shared.clone());
+        let task = Task::new(target.clone(), pool, shared, at, receiver, predecessor);
+        Active { target, at, running: Running { phase, handle: tokio::spawn(task.run()) } }
+    }
+
+    fn placed(&self) -> Vec<Placed> {
+        self.state.lock().placed()
     }
 
     fn check_target_limit(&self, count: u64, limit: Option<u64>, shared: &Shared) {
@@ -168,8 +266,22 @@ impl Pool {
             active.running.phase.send_replace(Phase::Depart);
             running.push(active.running);
         }
-        running.extend(state.departing.drain(..).map(|(_, running)| running));
+        running.extend(state.departing.drain(..).map(|gone| gone.running));
         running
+    }
+
+    /// Sums over the targets. Steady: copies nothing.
+    pub(super) fn sums(&self) -> Sums {
+        let state = self.state.lock();
+        let mut sums =
+            Sums { targets: state.active.len(), dropped: state.dropped_count, ..Sums::default() };
+        for active in state.active.values() {
+            let (entries, bytes) = active.target.families.size();
+            sums.metadata_entries += entries;
+            sums.metadata_bytes += bytes;
+            sums.memory_bytes += active.target.memory_bytes();
+        }
+        sums
     }
 
     pub(super) fn status(&self) -> PoolStatus {

@@ -1,8 +1,7 @@
 //! When a target is scraped, and what time its samples get.
 //!
-//! Each target has an offset within its interval, from a hash of what it is and of the server: the
-//! load is even, and a restart changes nothing. Ticks come at the offset plus whole intervals,
-//! counted from the first, so that nothing drifts. A scrape that overruns its interval is followed at
+//! Each target has its place within the interval (see `spread`). Ticks come at that place plus whole
+//! intervals, counted from the first, so that nothing drifts. A scrape that overruns its interval is followed at
 //! once by the one that was due, and then by the next tick; further missed ticks are skipped.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -43,12 +42,11 @@ fn milliseconds(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// How long after `now` the target with this hash is first due.
-pub(super) fn offset(hash: u64, server_seed: u64, interval: Duration, now: Duration) -> Duration {
+/// How long after `now` the target whose place is `at` is first due.
+pub(super) fn wait(at: Duration, interval: Duration, now: Duration) -> Duration {
     let interval = interval.as_nanos().max(1);
-    let offset = u128::from(hash ^ server_seed) % interval;
     let since = now.as_nanos() % interval;
-    let wait = (offset + interval - since) % interval;
+    let wait = (at.as_nanos() % interval + interval - since) % interval;
     Duration::from_nanos(u64::try_from(wait).unwrap_or(u64::MAX))
 }
 
@@ -109,31 +107,17 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn offsets_are_pinned_to_absolute_time() {
+    fn places_are_pinned_to_absolute_time() {
         let interval = 15 * SECOND;
-        for hash in [0, 1, u64::MAX, 0x1234_5678_9abc_def0] {
-            let due: Vec<_> = [0u64, 1, 7, 14, 15, 1_700_000_003]
-                .map(|now| {
-                    let now = Duration::from_secs(now);
-                    let wait = offset(hash, 99, interval, now);
-                    assert!(wait < interval);
-                    (now + wait).as_nanos() % interval.as_nanos()
-                })
-                .into();
-            assert!(due.iter().all(|at| *at == due[0]), "{due:?}");
+        for at in [0, 1, 14_999_999_999, 7_123_456_789] {
+            let at = Duration::from_nanos(at);
+            for now in [0u64, 1, 7, 14, 15, 1_700_000_003] {
+                let now = Duration::from_secs(now);
+                let wait = wait(at, interval, now);
+                assert!(wait < interval);
+                assert_eq!((now + wait).as_nanos() % interval.as_nanos(), at.as_nanos());
+            }
         }
-    }
-
-    #[test]
-    fn offsets_spread_evenly() {
-        let mut random = testkit::random::Random::new(7);
-        let interval = 10 * SECOND;
-        let mut counts = [0u32; 10];
-        for _ in 0..10_000 {
-            let wait = offset(random.next_u64(), 1, interval, Duration::ZERO);
-            counts[wait.as_secs() as usize] += 1;
-        }
-        assert!(counts.iter().all(|count| (850..1150).contains(count)), "{counts:?}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -190,7 +190,7 @@ impl Target {
         (self.labels.clone(), self.shown_url.clone())
     }
 
-    /// The hash from which the offset comes: the same after a restart.
+    /// What decides when among others it gets its place in time: the same after a restart.
     pub(super) fn hash(&self) -> u64 {
         let mut hash = Fnv::default();
         hash.write(format!("{:016}", self.labels.hash64()).as_bytes());
@@ -204,6 +204,16 @@ impl Target {
 
     pub(super) fn discovered(&self) -> Labels {
         self.discovered.lock().clone()
+    }
+
+    /// Samples of its last scrape; 0 before the first.
+    pub(super) fn samples(&self) -> u64 {
+        self.state.lock().samples_scraped
+    }
+
+    /// Bytes of what is remembered of its lines.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.state.lock().memory_bytes
     }
 
     /// Notes how a scrape went. Steady: does not allocate while the error stays the same or there is

@@ -21,7 +21,7 @@ use super::counters::Count;
 use super::failure_log::FailureLog;
 use super::ingest::{Body, Counts, Extra, Fault, Ingester, Report, TargetSeries};
 use super::intervals::Distances;
-use super::schedule::{Schedule, offset};
+use super::schedule::{self, Schedule};
 use super::status::{Cost, CostSums, Health};
 use super::target::Target;
 use crate::config::ScrapeConfig;
@@ -32,6 +32,28 @@ pub(super) struct Settings {
     pub(super) config: Arc<ScrapeConfig>,
     pub(super) client: Client,
     pub(super) failure_log: Option<Arc<FailureLog>>,
+    /// The header lines of requests, for the job's own timeout.
+    headers: Arc<str>,
+}
+
+impl Settings {
+    pub(super) fn new(
+        config: ScrapeConfig,
+        client: Client,
+        failure_log: Option<Arc<FailureLog>>,
+    ) -> Self {
+        let headers = accept::request_headers(&config, config.scrape_timeout).into();
+        Settings { config: Arc::new(config), client, failure_log, headers }
+    }
+
+    /// Relabelling may give a target a timeout of its own.
+    fn headers(&self, timeout: Duration) -> Arc<str> {
+        if timeout == self.config.scrape_timeout {
+            self.headers.clone()
+        } else {
+            accept::request_headers(&self.config, timeout).into()
+        }
+    }
 }
 
 /// What the tasks of one job share.
@@ -69,12 +91,14 @@ pub(super) struct Task {
     pub(super) target: Arc<Target>,
     pub(super) pool: Arc<PoolShared>,
     pub(super) shared: Arc<Shared>,
+    /// Where in its interval the target is scraped.
+    at: Duration,
     pub(super) phase: watch::Receiver<Phase>,
     /// Who scraped the same series before.
     pub(super) predecessor: Option<JoinHandle<Carry>>,
     carry: Carry,
     settings: Arc<Settings>,
-    headers: String,
+    headers: Arc<str>,
     last_started: Option<Instant>,
     distances: Arc<Distances>,
 }
@@ -109,6 +133,7 @@ impl Task {
         target: Arc<Target>,
         pool: Arc<PoolShared>,
         shared: Arc<Shared>,
+        at: Duration,
         phase: watch::Receiver<Phase>,
         predecessor: Option<JoinHandle<Carry>>,
     ) -> Self {
@@ -116,11 +141,12 @@ impl Task {
         let series = TargetSeries::new(target.families.clone());
         Task {
             distances: shared.intervals.of(target.interval),
-            headers: accept::request_headers(&settings.config, target.timeout),
+            headers: settings.headers(target.timeout),
             carry: Carry { series, session: Session::default() },
             target,
             pool,
             shared,
+            at,
             phase,
             predecessor,
             settings,
@@ -137,8 +163,7 @@ impl Task {
             self.carry = carry;
         }
         let interval = self.target.interval;
-        let wait =
-            offset(self.target.hash(), self.shared.seed(), interval, self.shared.clock.now());
+        let wait = schedule::wait(self.at, interval, self.shared.clock.now());
         let mut schedule = Schedule::starting(Instant::now() + wait, interval);
         let sleep = sleep_until(schedule.next());
         tokio::pin!(sleep);
@@ -169,7 +194,7 @@ impl Task {
     async fn scrape(&mut self, now_ms: i64) {
         let started = Instant::now();
         if let Some(last) = self.last_started.replace(started) {
-            self.distances.observe(started - last);
+            self.distances.observe(started - last, started);
         }
         self.adopt_settings();
         let fetched = match self.pool.forced_error.load_full() {
@@ -408,7 +433,7 @@ impl Task {
         if old.http != new.http {
             self.carry.session.close();
         }
-        self.headers = accept::request_headers(new, self.target.timeout);
+        self.headers = settings.headers(self.target.timeout);
         self.settings = settings;
     }
 
