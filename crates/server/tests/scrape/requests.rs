@@ -321,6 +321,57 @@ async fn tls() {
     }
 }
 
+/// Secrets that were meant for TLS do not go out in the open, also not to the same host.
+#[tokio::test]
+async fn a_redirect_from_https_to_http_loses_its_secrets() {
+    let (open, closed) = (Server::start().await, Server::start_with(Some(tls_config(false))).await);
+    for (from, to) in [("/metrics", &open), ("/safe", &closed)] {
+        let scheme = if from == "/metrics" { "http" } else { "https" };
+        let location = format!(
+            "HTTP/1.1 307 Temporary Redirect\r\nLocation: {scheme}://{}/there\r\nContent-Length: 0\r\n\r\n",
+            to.address
+        );
+        closed.answer(from, location);
+        let stage = Stage::new(Options::default());
+        let options = format!(
+            "scheme: https\n  metrics_path: {from}\n  bearer_token: abc\n  \
+             http_headers: {{X-Secret: {{secrets: [y]}}, X-Plain: {{values: [z]}}}}\n  \
+             tls_config: {{insecure_skip_verify: true}}"
+        );
+        stage.apply(&job(&closed, &options));
+        assert_eq!(stage.scraped("a").await.last_error, None, "{from}");
+        let asked = closed.requests(from).pop().expect("it was asked first");
+        assert_eq!(asked.header("authorization"), "Bearer abc");
+        let request = to.requests("/there").pop().expect("the redirect was followed");
+        let keeps = scheme == "https";
+        assert_eq!(request.header("authorization"), if keeps { "Bearer abc" } else { "" });
+        assert_eq!(request.header("x-secret"), if keeps { "y" } else { "" });
+        assert_eq!(request.header("x-plain"), "z");
+        stage.manager.shutdown().await;
+    }
+}
+
+/// Many servers end a connection without TLS' goodbye. Without a length that is the end of the body; with
+/// one, what is missing is missing.
+#[tokio::test]
+async fn tls_that_ends_without_a_goodbye() {
+    for (path, expected) in [("/until-close", ""), ("/cut", "in the middle of the body")] {
+        let server = Server::start_with(Some(tls_config(false))).await;
+        let stage = Stage::new(Options::default());
+        let options = format!(
+            "scheme: https\n  metrics_path: {path}\n  tls_config: {{insecure_skip_verify: true}}"
+        );
+        stage.apply(&job(&server, &options));
+        let target = stage.scraped("a").await;
+        let error = target.last_error.as_deref().unwrap_or("");
+        assert_eq!(error.is_empty(), expected.is_empty(), "{path}: {error}");
+        // Whoever ends early may be heard as an error of TLS.
+        assert!(error.contains(expected) || error.contains("close_notify"), "{path}: {error}");
+        assert_eq!(target.samples_scraped, u64::from(expected.is_empty()), "{path}");
+        stage.manager.shutdown().await;
+    }
+}
+
 #[tokio::test]
 async fn https_goes_through_a_tunnel() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};

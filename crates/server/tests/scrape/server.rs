@@ -165,6 +165,13 @@ fn parse(head: &[u8]) -> Request {
     Request { line, headers }
 }
 
+/// Writes `bytes` again and again, slowly, until nobody reads them any more.
+async fn drip<S: AsyncWrite + Unpin>(stream: &mut S, bytes: &[u8]) {
+    while stream.write_all(bytes).await.is_ok() {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+}
+
 /// Does what the path says; whether the connection goes on.
 async fn answer<S>(
     stream: &mut S,
@@ -193,6 +200,33 @@ where
             std::future::pending::<()>().await;
             return false;
         }
+        "/slow-head" => {
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nX-Slow: ").await;
+            drip(stream, b"s").await;
+            return false;
+        }
+        "/slow-body" => {
+            let head = format!("HTTP/1.1 200 OK\r\n{plain}Content-Length: 100000\r\n\r\n");
+            let _ = stream.write_all(head.as_bytes()).await;
+            drip(stream, b"a 1\n").await;
+            return false;
+        }
+        "/slow-chunks" => {
+            let head = format!("HTTP/1.1 200 OK\r\n{plain}Transfer-Encoding: chunked\r\n\r\n");
+            let _ = stream.write_all(head.as_bytes()).await;
+            drip(stream, b"4\r\na 1\n\r\n").await;
+            return false;
+        }
+        "/reset-body" => {
+            let head = format!("HTTP/1.1 200 OK\r\n{plain}Content-Length: 1000\r\n\r\na 1\n");
+            let _ = stream.write_all(head.as_bytes()).await;
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            if let Some(raw) = raw {
+                let _ =
+                    rustix::net::sockopt::set_socket_linger(raw, Some(std::time::Duration::ZERO));
+            }
+            return false;
+        }
         "/endless" => {
             let head = format!("HTTP/1.1 200 OK\r\n{plain}Transfer-Encoding: chunked\r\n\r\n");
             let _ = stream.write_all(head.as_bytes()).await;
@@ -208,6 +242,12 @@ where
         "/cut" => {
             let head = format!("HTTP/1.1 200 OK\r\n{plain}Content-Length: 1000\r\n\r\na 1\nb 2\n");
             let _ = stream.write_all(head.as_bytes()).await;
+            return false;
+        }
+        "/until-close" => {
+            let _ =
+                stream.write_all(format!("HTTP/1.1 200 OK\r\n{plain}\r\na 1\n").as_bytes()).await;
+            let _ = stream.flush().await;
             return false;
         }
         "/cut-chunk" => {
@@ -242,6 +282,45 @@ where
             let whole = gzip("a 1\n".repeat(1000).as_bytes());
             ok(&format!("{plain}Content-Encoding: gzip\r\n"), &whole[..whole.len() / 2])
         }
+        "/wrong-sum" => {
+            let mut whole = gzip("a 1\n".repeat(1000).as_bytes());
+            let at = whole.len() - 8;
+            whole[at] ^= 1;
+            ok(&format!("{plain}Content-Encoding: gzip\r\n"), &whole)
+        }
+        "/not-gzip" => ok(&format!("{plain}Content-Encoding: gzip\r\n"), b"a 1\n"),
+        "/not-zstd" => ok(&format!("{plain}Content-Encoding: zstd\r\n"), b"a 1\n"),
+        "/too-short" => {
+            format!("HTTP/1.1 200 OK\r\n{plain}Content-Length: 4\r\n\r\na 1\nb 2\n").into_bytes()
+        }
+        "/two-lengths" => {
+            format!("HTTP/1.1 200 OK\r\n{plain}Content-Length: 4\r\nContent-Length: 8\r\n\r\na 1\n")
+                .into_bytes()
+        }
+        "/minus" => {
+            format!("HTTP/1.1 200 OK\r\n{plain}Content-Length: -4\r\n\r\na 1\n").into_bytes()
+        }
+        "/huge" => format!("HTTP/1.1 200 OK\r\n{plain}Content-Length: 99999999999999\r\n\r\na 1\n")
+            .into_bytes(),
+        "/chunk-size" => {
+            format!("HTTP/1.1 200 OK\r\n{plain}Transfer-Encoding: chunked\r\n\r\nfour\r\na 1\n\r\n")
+                .into_bytes()
+        }
+        "/interim" => {
+            let interim = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nX: y\r\n\r\n";
+            [&interim[..], &text("a 1\n")].concat()
+        }
+        "/switch" => b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n".to_vec(),
+        "/to-file" => {
+            b"HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\nContent-Length: 0\r\n\r\n"
+                .to_vec()
+        }
+        "/to-nowhere" => {
+            b"HTTP/1.1 302 Found\r\nLocation: http://[::bad/\r\nContent-Length: 0\r\n\r\n".to_vec()
+        }
+        "/503" => b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 3\r\n\r\nno\n".to_vec(),
+        "/past" => ok(plain, b"good 1\npast 1 1000\n"),
+        "/future" => ok(plain, b"good 1\nfuture 1 99999999999999\n"),
         "/brotli" => ok(&format!("{plain}Content-Encoding: br\r\n"), b"xxxx"),
         "/latin1" => ok(plain, b"a{b=\"\xe4\"} 1\n"),
         "/broken" => ok(plain, b"a 1\nb{c=\"d} 2\n"),

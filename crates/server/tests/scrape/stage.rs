@@ -8,7 +8,7 @@ use std::time::Duration;
 use server::config::{self, Config};
 use server::scrape::{Health, Manager, Options, PoolStatus, TargetStatus};
 use store::db::Db;
-use store::disk::Directory;
+use store::disk::{Directory, Disk};
 use store::{Labels, MatchOp, Matcher, Samples, Select};
 
 /// How long anything may take on a busy machine.
@@ -28,6 +28,11 @@ impl Stage {
     pub(crate) fn new(options: Options) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let disk = Arc::new(Directory::open(folder.path().join("data")).unwrap());
+        Self::on(disk, folder, options)
+    }
+
+    /// With the data on `disk`.
+    pub(crate) fn on(disk: Arc<dyn Disk>, folder: tempfile::TempDir, options: Options) -> Self {
         let now_ms = options.clock.now_ms();
         let (db, _) = Db::open(disk, store::db::Options::default(), now_ms).unwrap();
         let db = Arc::new(db);
