@@ -209,7 +209,8 @@ mod tests {
 
     /// `a/b own total`, line by line.
     fn shown(tree: &Tree) -> Vec<String> {
-        let path = |mut node: &Node| {
+        let path = |index: usize| {
+            let mut node = &tree.nodes[index];
             let mut path = vec![&*tree.names[node.name as usize]];
             while let Some(parent) = node.parent {
                 node = &tree.nodes[parent as usize];
@@ -218,7 +219,8 @@ mod tests {
             path.reverse();
             path.join("/")
         };
-        tree.nodes.iter().map(|n| format!("{} {} {}", path(n), n.own, n.total)).collect()
+        let nodes = tree.nodes.iter().enumerate();
+        nodes.map(|(at, n)| format!("{} {} {}", path(at), n.own, n.total)).collect()
     }
 
     fn built(most: usize, samples: &[(&str, u64)]) -> Builder {
