@@ -203,8 +203,19 @@ impl Known {
             if !std::mem::take(&mut self.asked) {
                 self.index = None;
             }
+            self.trim();
         }
         thrown
+    }
+
+    /// Gives back room that a growing target left. Steady where there is little of it.
+    fn trim(&mut self) {
+        if self.kinds.capacity() - self.len() > self.len() / 8 {
+            self.kinds.shrink_to_fit();
+            self.ids.shrink_to_fit();
+            self.next.shrink_to_fit();
+        }
+        self.lines.trim();
     }
 
     /// Makes `order` all lines that there are. Growth.
@@ -231,7 +242,7 @@ impl Known {
                 self.recent.set(place);
             }
         }
-        self.lines.shrink();
+        self.lines.trim();
         self.index = old.index.map(|_| Index::of(&self.lines, &self.kinds, &mut scratch));
         self.asked = old.asked;
         self.generation = old.generation;

@@ -114,10 +114,12 @@ impl Lines {
         self.length = length;
     }
 
-    /// Gives back what was reserved and is not used. Growth.
-    pub(super) fn shrink(&mut self) {
-        self.bytes.shrink_to_fit();
-        self.starts.shrink_to_fit();
+    /// Gives back what was reserved for more lines than came. Steady where that is little.
+    pub(super) fn trim(&mut self) {
+        if self.bytes.capacity() - self.bytes.len() > self.bytes.len() / 8 {
+            self.bytes.shrink_to_fit();
+            self.starts.shrink_to_fit();
+        }
     }
 
     /// Bytes held.
