@@ -197,7 +197,7 @@ impl Head {
             let files = shard.files.clone();
             drop(shard);
             for (index, last) in closed {
-                let chunks = files.walk(last, from)?;
+                let chunks = files.walk(series[index].0, last, from)?;
                 overlap[index] = chunks.iter().any(|chunk| chunk.header().min_time <= to);
             }
         }
@@ -219,7 +219,7 @@ impl Head {
             }
             (row.closed, shard.files.clone())
         };
-        let closed = files.walk(closed, from)?;
+        let closed = files.walk(id, closed, from)?;
         Ok(SeriesChunks { closed, open: (!open.is_empty()).then_some(open) })
     }
 }

@@ -108,7 +108,7 @@ fn write_block(
             && let Some((_, id, closed)) = living.next()
         {
             let shard = files.shard(id.slot().shard());
-            let walk = shard.map(|files| files.walk_readable(closed, from));
+            let walk = shard.map(|files| files.walk_readable(id, closed, from));
             let walk = walk.expect("the series is of a shard");
             done.damages.extend(walk.damage.map(|error| format!("{labels}: {error}")));
             chunks = walk.chunks;
@@ -239,7 +239,7 @@ fn earliest(core: &Core, to: i64) -> i64 {
     let departed = core.view.read().departed.clone();
     let mut earliest =
         departed.iter().map(|departed| departed.earliest(to)).min().unwrap_or(i64::MAX);
-    for shard in &core.head.shards {
+    for (number, shard) in core.head.shards.iter().enumerate() {
         let mut first = 0;
         loop {
             let mut closed = Vec::new();
@@ -249,20 +249,22 @@ fn earliest(core: &Core, to: i64) -> i64 {
                 if first == end {
                     break;
                 }
-                for row in (first..end).filter_map(|row| shard.rows.get(row)) {
+                for at in first..end {
+                    let Some(row) = shard.rows.get(at) else { continue };
                     if row.is_open() {
                         earliest = earliest.min(row.min_time().max(to));
                     }
                     let since = row.last().is_some_and(|(last, _)| last >= to);
                     if row.is_alive() && since && row.closed != ChunkRef::NONE {
-                        closed.push(row.closed);
+                        let id = SeriesId::new(Slot::new(number, at), row.generation);
+                        closed.push((id, row.closed));
                     }
                 }
                 first = end;
                 shard.files.clone()
             };
-            for last in closed {
-                let chunks = files.walk_readable(last, to).chunks;
+            for (id, last) in closed {
+                let chunks = files.walk_readable(id, last, to).chunks;
                 earliest = earliest
                     .min(chunks.first().map_or(i64::MAX, |chunk| chunk.header().min_time.max(to)));
             }

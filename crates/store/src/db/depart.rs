@@ -138,7 +138,7 @@ impl Departures {
         let mut left = Vec::with_capacity(series.len());
         for (labels, leaving) in series {
             let slot = leaving.id.slot();
-            let walk = files[slot.shard()].walk_readable(leaving.closed, start);
+            let walk = files[slot.shard()].walk_readable(leaving.id, leaving.closed, start);
             let chunks: Option<Vec<ChunkEntry>> = departed::entries(slot.shard(), &walk.chunks);
             // Where something is damaged, it stays as it is.
             let (Some(chunks), None) = (chunks, walk.damage) else { continue };

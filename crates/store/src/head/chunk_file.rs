@@ -3,6 +3,7 @@
 //! The layout is drawn in `docs/format/head.md`. Each chunk names the one before it of the same
 //! series, so that memory holds one reference per series and not one per chunk.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -11,23 +12,20 @@ use parking_lot::Mutex;
 use super::row::{ChunkRef, ROWS_MAX};
 use super::shard::TIME_MAX;
 use crate::Error;
-use crate::chunk::Encoding;
+use crate::chunk::{self, Encoding};
+use crate::db::SeriesId;
 use crate::disk::{Bytes, Disk};
+use crate::journal::varint::{Reader, put};
 
 /// The first bytes of a file, the version included.
-pub(crate) const MAGIC: [u8; 8] = *b"UNLHEAD\x01";
+pub(crate) const MAGIC: [u8; 8] = *b"UNLHEAD\x02";
 
-/// Offsets within a chunk's header.
-const CRC: usize = 0;
-const LENGTH: usize = 4;
-const ENCODING: usize = 6;
-const ROW: usize = 7;
-const GENERATION: usize = 11;
-const PREVIOUS: usize = 15;
-const MIN_TIME: usize = 23;
-const SPAN: usize = 31;
-/// Bytes before a chunk's data.
-pub(crate) const HEADER: usize = 35;
+/// Bytes of the checksum, behind which a chunk's header goes on with numbers of variable length.
+const CRC: usize = 4;
+/// Bits of the first of them that are the encoding; those above are the length of the data.
+const ENCODING_BITS: u32 = 3;
+/// The data is shorter than this.
+const LENGTH_MAX: usize = 1 << 16;
 
 /// What stands before a chunk's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,58 +38,66 @@ pub(crate) struct Header {
     pub(crate) max_time: i64,
 }
 
-/// Appends a chunk to `out`; `data` appends its bytes. Steady.
+/// Appends a chunk to `out`; `data` appends its bytes, `length` of them. Steady.
 ///
 /// # Panics
-/// The chunk has 64 KiB or more, or spans 49 days: chunks are closed long before.
-pub(crate) fn encode(out: &mut Vec<u8>, header: &Header, data: impl FnOnce(&mut Vec<u8>)) {
-    let start = out.len();
-    out.extend_from_slice(&[0; HEADER]);
-    data(out);
-    let bytes = &mut out[start..];
-    let length = u16::try_from(bytes.len() - HEADER).expect("a chunk is closed before 64 KiB");
+/// The chunk has 64 KiB or more, spans 49 days, or begins at another time than its header says: chunks are
+/// closed long before.
+pub(crate) fn encode(
+    out: &mut Vec<u8>,
+    header: &Header,
+    length: usize,
+    data: impl FnOnce(&mut Vec<u8>),
+) {
+    assert!(length < LENGTH_MAX, "a chunk is closed before 64 KiB");
     let span = u32::try_from(header.max_time - header.min_time).expect("a chunk is of one block");
-    bytes[LENGTH..ENCODING].copy_from_slice(&length.to_le_bytes());
-    bytes[ENCODING] = header.encoding.0;
-    bytes[ROW..GENERATION].copy_from_slice(&header.row.to_le_bytes());
-    bytes[GENERATION..PREVIOUS].copy_from_slice(&header.generation.to_le_bytes());
-    bytes[PREVIOUS..PREVIOUS + 4].copy_from_slice(&header.previous.file().to_le_bytes());
-    bytes[PREVIOUS + 4..MIN_TIME].copy_from_slice(&header.previous.offset().to_le_bytes());
-    bytes[MIN_TIME..SPAN].copy_from_slice(&header.min_time.to_le_bytes());
-    bytes[SPAN..HEADER].copy_from_slice(&span.to_le_bytes());
-    let crc = crc32c::crc32c(&bytes[LENGTH..]);
-    bytes[CRC..LENGTH].copy_from_slice(&crc.to_le_bytes());
+    let start = out.len();
+    out.extend_from_slice(&[0; CRC]);
+    put(out, (length << ENCODING_BITS) as u64 | u64::from(header.encoding.0));
+    put(out, u64::from(header.row));
+    put(out, u64::from(header.generation));
+    put(out, u64::from(header.previous.file()));
+    put(out, u64::from(header.previous.offset()));
+    put(out, u64::from(span));
+    let begin = out.len();
+    data(out);
+    assert_eq!(out.len() - begin, length, "the length of the data stands before it");
+    debug_assert_eq!(first_time(&out[begin..]), Some(header.min_time));
+    let crc = crc32c::crc32c(&out[start + CRC..]);
+    out[start..start + CRC].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// Reads and checks the chunk at `offset`; `None` if there is no whole one.
-pub(crate) fn decode(bytes: &[u8], offset: usize) -> Option<(Header, &[u8])> {
-    let header = bytes.get(offset..offset.checked_add(HEADER)?)?;
-    let u32_at = |at: usize| {
-        u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
-    };
-    let length = usize::from(u16::from_le_bytes([header[LENGTH], header[LENGTH + 1]]));
-    let end = offset + HEADER + length;
-    let checked = bytes.get(offset + LENGTH..end)?;
+/// The first timestamp, with which data of encoding 1 begins behind the number of samples.
+fn first_time(data: &[u8]) -> Option<i64> {
+    Reader::new(data.get(chunk::xor::HEADER..)?).signed()
+}
+
+/// Reads and checks the chunk at `offset`: what it says, and where its data is; `None` if there is no
+/// whole one.
+pub(crate) fn decode(bytes: &[u8], offset: usize) -> Option<(Header, Range<usize>)> {
+    let (crc, checked) = bytes.get(offset..)?.split_first_chunk::<CRC>()?;
+    let mut reader = Reader::new(checked);
+    let form = reader.unsigned()?;
+    let length = usize::try_from(form >> ENCODING_BITS).ok()?;
+    let encoding = Encoding((form & ((1 << ENCODING_BITS) - 1)) as u8);
+    let row = reader.unsigned32()?;
     // The cheap tests first: the search for a chunk behind a damage tries every byte.
-    let plausible = length > 2 && header[ENCODING] == Encoding::XOR.0 && u32_at(ROW) < ROWS_MAX;
-    if !plausible || crc32c::crc32c(checked) != u32_at(CRC) {
+    if encoding != Encoding::XOR || length >= LENGTH_MAX || row >= ROWS_MAX {
         return None;
     }
-    let mut min_time = [0; 8];
-    min_time.copy_from_slice(&header[MIN_TIME..SPAN]);
-    let min_time = i64::from_le_bytes(min_time);
-    if min_time.unsigned_abs() > TIME_MAX {
+    let generation = reader.unsigned32()?;
+    let previous = ChunkRef::new(reader.unsigned32()?, reader.unsigned32()?);
+    let span = reader.unsigned32()?;
+    let header = checked.len() - reader.remaining();
+    let data = reader.take(length)?;
+    let min_time = first_time(data).filter(|time| time.unsigned_abs() <= TIME_MAX)?;
+    if crc32c::crc32c(&checked[..header + length]) != u32::from_le_bytes(*crc) {
         return None;
     }
-    let header = Header {
-        row: u32_at(ROW),
-        generation: u32_at(GENERATION),
-        encoding: Encoding(header[ENCODING]),
-        previous: ChunkRef::new(u32_at(PREVIOUS), u32_at(PREVIOUS + 4)),
-        min_time,
-        max_time: min_time.checked_add(i64::from(u32_at(SPAN)))?,
-    };
-    Some((header, &bytes[offset + HEADER..end]))
+    let max_time = min_time + i64::from(span);
+    let begin = offset + CRC + header;
+    let header = Header { row, generation, encoding, previous, min_time, max_time };
+    Some((header, begin..begin + length))
 }
 
 /// What stands in a file, from `offset` on.
@@ -111,7 +117,7 @@ pub(crate) fn scan(bytes: &[u8]) -> impl Iterator<Item = Found> {
         }
         let start = offset;
         if let Some((header, data)) = decode(bytes, start) {
-            offset += HEADER + data.len();
+            offset = data.end;
             return Some(Found::Chunk(start, header));
         }
         let next = (start + 1..bytes.len()).find(|&next| decode(bytes, next).is_some());
@@ -169,15 +175,15 @@ pub(crate) struct ChunkFiles {
 #[derive(Clone)]
 pub(crate) struct MappedChunk {
     bytes: Bytes,
-    offset: usize,
-    file: u32,
+    data: Range<usize>,
+    place: ChunkRef,
     header: Header,
 }
 
 impl MappedChunk {
     /// Where it stands.
     pub(crate) fn place(&self) -> ChunkRef {
-        ChunkRef::new(self.file, self.offset as u32)
+        self.place
     }
 
     pub(crate) fn header(&self) -> &Header {
@@ -185,12 +191,7 @@ impl MappedChunk {
     }
 
     pub(crate) fn data(&self) -> &[u8] {
-        let start = self.offset + HEADER;
-        let length = u16::from_le_bytes([
-            self.bytes[self.offset + LENGTH],
-            self.bytes[self.offset + LENGTH + 1],
-        ]);
-        &self.bytes[start..start + usize::from(length)]
+        &self.bytes[self.data.clone()]
     }
 }
 
@@ -218,30 +219,37 @@ impl ChunkFiles {
         };
         let file = &self.files[index];
         let offset = at.offset() as usize;
-        // The first look maps what there is; only then is the length known.
-        let mut bytes = file.bytes(offset + HEADER)?;
-        if let Some(length) = bytes.get(offset + LENGTH..offset + ENCODING) {
-            let end = offset + HEADER + usize::from(u16::from_le_bytes([length[0], length[1]]));
-            bytes = file.bytes(end)?;
+        let mut bytes = file.bytes(offset + 1)?;
+        let mut found = decode(&bytes, offset);
+        if found.is_none() {
+            // The file may have grown since it was mapped.
+            bytes = file.bytes(bytes.len() + 1)?;
+            found = decode(&bytes, offset);
         }
-        let Some((header, _)) = decode(&bytes, offset) else {
+        let Some((header, data)) = found else {
             let context = format!("{} at byte {offset}", file.path);
             return Err(Error::corrupt(context, "no whole chunk stands there"));
         };
-        Ok(Some(MappedChunk { bytes, offset, file: at.file(), header }))
+        Ok(Some(MappedChunk { bytes, data, place: at, header }))
     }
 
     /// The chunks of a series from `last` back that have samples from `from` on, oldest first.
     ///
     /// # Errors
     /// One of them can't be read.
-    pub(crate) fn walk(&self, last: ChunkRef, from: i64) -> Result<Vec<MappedChunk>, Error> {
-        let walk = self.walk_readable(last, from);
+    pub(crate) fn walk(
+        &self,
+        id: SeriesId,
+        last: ChunkRef,
+        from: i64,
+    ) -> Result<Vec<MappedChunk>, Error> {
+        let walk = self.walk_readable(id, last, from);
         walk.damage.map_or(Ok(walk.chunks), Err)
     }
 
-    /// As [`ChunkFiles::walk`], with those that can be read; before a damaged one, none is found.
-    pub(crate) fn walk_readable(&self, last: ChunkRef, from: i64) -> Walk {
+    /// As [`ChunkFiles::walk`], with those that can be read: the one before a damaged chunk is looked for
+    /// in all of the files.
+    pub(crate) fn walk_readable(&self, id: SeriesId, last: ChunkRef, from: i64) -> Walk {
         let (mut chunks, mut damage) = (Vec::new(), None);
         let mut at = last;
         while at != ChunkRef::NONE {
@@ -249,8 +257,9 @@ impl ChunkFiles {
                 Ok(Some(chunk)) => chunk,
                 Ok(None) => break,
                 Err(error) => {
-                    damage = Some(error);
-                    break;
+                    damage = damage.or(Some(error));
+                    at = self.before(id, at);
+                    continue;
                 }
             };
             if chunk.header.max_time < from {
@@ -264,6 +273,25 @@ impl ChunkFiles {
         chunks.reverse();
         Walk { chunks, damage }
     }
+
+    /// The last chunk of a series before a place. Reads whole files.
+    fn before(&self, id: SeriesId, place: ChunkRef) -> ChunkRef {
+        let series = (id.slot().row(), id.generation());
+        for file in self.files.iter().rev().filter(|file| file.number <= place.file()) {
+            let Ok(bytes) = file.bytes(0) else { continue };
+            let found = scan(&bytes).filter_map(|found| match found {
+                Found::Chunk(offset, header) => {
+                    let at = ChunkRef::new(file.number, offset as u32);
+                    ((header.row, header.generation) == series && at < place).then_some(at)
+                }
+                Found::Damage { .. } => None,
+            });
+            if let Some(at) = found.last() {
+                return at;
+            }
+        }
+        ChunkRef::NONE
+    }
 }
 
 /// The chunks of a series, as far as they can be read.
@@ -276,23 +304,38 @@ pub(crate) struct Walk {
 mod tests {
     use super::*;
 
+    /// Appends the chunk of a series with two samples; answers its header.
+    fn append(bytes: &mut Vec<u8>, row: u32, previous: ChunkRef, time: i64) -> Header {
+        let (mut encoder, mut data) = (chunk::Encoder::new(), Vec::new());
+        for (time, value) in [(time, 0.5), (time + 9, 7.0)] {
+            encoder.append_growing(&mut data, time, value).unwrap();
+        }
+        let header = Header {
+            row,
+            generation: 1,
+            encoding: Encoding::XOR,
+            previous,
+            min_time: time,
+            max_time: time + 9,
+        };
+        encode(bytes, &header, data.len(), |out| out.extend_from_slice(&data));
+        header
+    }
+
     #[test]
     fn any_damaged_byte_costs_one_chunk() {
         let mut bytes = MAGIC.to_vec();
-        let mut offsets = Vec::new();
+        let mut bounds = Vec::new();
         for i in 0..4u32 {
-            offsets.push(bytes.len());
-            let header = Header {
-                row: i,
-                generation: 1,
-                encoding: Encoding::XOR,
-                previous: ChunkRef::new(3, i),
-                min_time: -5,
-                max_time: i64::from(i),
-            };
-            encode(&mut bytes, &header, |out| out.extend_from_slice(&[i as u8; 20]));
-            assert_eq!(decode(&bytes, offsets[i as usize]), Some((header, &[i as u8; 20][..])));
+            bounds.push(bytes.len());
+            let time = [-5, 0, 1_700_000_000_000, 3][i as usize];
+            let header = append(&mut bytes, i, ChunkRef::new(3, i << 20), time);
+            let (found, data) = decode(&bytes, bounds[i as usize]).unwrap();
+            assert_eq!((found, data.end), (header, bytes.len()));
+            let head = data.start - bounds[i as usize];
+            assert!(head <= 18, "a header of {head} bytes");
         }
+        bounds.push(bytes.len());
         for at in MAGIC.len()..bytes.len() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 4;
@@ -303,9 +346,61 @@ mod tests {
                     Found::Damage { offset, length, .. } => damages.push((offset, length)),
                 }
             }
-            let hit = offsets.iter().rposition(|&offset| offset <= at).unwrap();
-            assert_eq!(damages, [(offsets[hit], HEADER + 20)], "byte {at}");
+            let hit = bounds.iter().rposition(|&offset| offset <= at).unwrap();
+            assert_eq!(damages, [(bounds[hit], bounds[hit + 1] - bounds[hit])], "byte {at}");
             assert_eq!(chunks.len(), 3);
         }
+    }
+
+    #[test]
+    fn a_damaged_chunk_hides_no_older_one() {
+        use crate::disk::Directory;
+        let root = std::env::temp_dir().join(format!("unladen-chunk-files-{}", std::process::id()));
+        let disk = Arc::new(Directory::open(&root).unwrap());
+        disk.create_dir("head").unwrap();
+        let damage = |at: ChunkRef| {
+            let path = root.join(format!("head/00-{:08}", at.file()));
+            let mut bytes = std::fs::read(&path).unwrap();
+            bytes[at.offset() as usize + 9] ^= 0x20;
+            std::fs::write(path, bytes).unwrap();
+        };
+        let mut places = vec![[ChunkRef::NONE; 2]];
+        for number in 1..=3 {
+            let path = format!("head/00-{number:08}");
+            let mut bytes = MAGIC.to_vec();
+            for _ in 0..3 {
+                let mut next = *places.last().unwrap();
+                for row in 0..2 {
+                    let at = ChunkRef::new(number, bytes.len() as u32);
+                    let time = 10 * places.len() as i64;
+                    append(&mut bytes, row, next[row as usize], time);
+                    next[row as usize] = at;
+                }
+                places.push(next);
+            }
+            disk.create(&path).unwrap().append(&bytes).unwrap();
+        }
+        let open = || {
+            let file =
+                |number| ChunkFile::new(disk.clone(), format!("head/00-{number:08}"), number);
+            (1..=3).fold(ChunkFiles::default(), |files, n| files.with(Arc::new(file(n))))
+        };
+        let id = SeriesId::new(super::super::row::Slot::new(0, 1), 1);
+        let last = places.last().unwrap()[1];
+        let times = |walk: &Walk| -> Vec<i64> {
+            walk.chunks.iter().map(|chunk| chunk.header().min_time / 10).collect()
+        };
+        assert_eq!(times(&open().walk_readable(id, last, 30)), [3, 4, 5, 6, 7, 8, 9]);
+        for lost in [&[4][..], &[9], &[1], &[3, 4], &[7, 8, 9]] {
+            lost.iter().for_each(|&chunk| damage(places[chunk][1]));
+            let files = open();
+            let walk = files.walk_readable(id, last, 0);
+            let left: Vec<i64> = (1..=9).filter(|&n| !lost.contains(&(n as usize))).collect();
+            assert_eq!(times(&walk), left);
+            assert!(walk.damage.is_some() && files.walk(id, last, 0).is_err());
+            drop((walk, files));
+            lost.iter().for_each(|&chunk| damage(places[chunk][1]));
+        }
+        std::fs::remove_dir_all(root).unwrap();
     }
 }

@@ -22,7 +22,7 @@ use super::departed::DepartedRows;
 use super::log::{Finished, definitions_path, segment_path};
 use super::row::{ChunkRef, SHARDS_MAX, Slot};
 use super::sets::Pair;
-use super::shard::{Contents, Shard, TIME_MAX, chunk_path, crosses};
+use super::shard::{Contents, Shard, TIME_MAX, chunk_path, range_start};
 use crate::chunk::{self, Encoder};
 use crate::db::{Recovery, SeriesId};
 use crate::disk::Bytes;
@@ -425,6 +425,8 @@ impl Replay<'_> {
         }
         let mut read = 0;
         let mut closing = None;
+        // The block of the times so far.
+        let mut range = (i64::MAX, i64::MIN);
         for row in rows {
             let number = first + read;
             let Some((time, value)) = decoder.sample() else { return Ok(None) };
@@ -461,7 +463,11 @@ impl Replay<'_> {
                 broken.samples.entry(time).or_insert(bits);
                 continue;
             }
-            if row.is_open() && crosses(row, time, limits.block_range) {
+            if time < range.0 || time >= range.1 {
+                let start = range_start(time, limits.block_range);
+                range = (start, start.saturating_add(limits.block_range));
+            }
+            if row.is_open() && row.min_time() < range.0 {
                 closing = Some((number, Some((time, bits))));
                 break;
             }

@@ -185,7 +185,8 @@ impl Shard {
             max_time: row.last().map_or(row.min_time(), |(last, _)| last),
         };
         let slab = &self.slab;
-        chunk_file::encode(&mut self.closing_bytes, &header, |out| row.copy_chunk(slab, out));
+        let copy = |out: &mut Vec<u8>| row.copy_chunk(slab, out);
+        chunk_file::encode(&mut self.closing_bytes, &header, row.chunk_bytes(), copy);
         if let Some(contents) = self.contents.last_mut() {
             contents.earliest = contents.earliest.min(header.min_time);
             contents.latest = contents.latest.max(header.max_time);
@@ -279,7 +280,7 @@ impl Shard {
 }
 
 /// Whether a sample of this time belongs to another block than the open chunk of the row.
-pub(crate) fn crosses(row: &Row, time: i64, block_range: i64) -> bool {
+fn crosses(row: &Row, time: i64, block_range: i64) -> bool {
     // One division for two: a chunk is not open for longer than a block.
     time.saturating_sub(range_start(row.min_time(), block_range)) >= block_range
 }
