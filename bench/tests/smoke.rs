@@ -1,6 +1,12 @@
 //! The benches in their tiny size: every engine of this workspace runs, its answers are checked, and the
 //! last lines have the keys that are read by programs.
-#![cfg(all(feature = "broker", feature = "encode", feature = "record", feature = "restart", feature = "sdk"))]
+#![cfg(all(
+    feature = "broker",
+    feature = "encode",
+    feature = "record",
+    feature = "restart",
+    feature = "sdk"
+))]
 
 use std::process::Command;
 

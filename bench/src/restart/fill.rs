@@ -1,8 +1,7 @@
 //! The child that appends until it is killed: a store of ours, without a server around it.
 //!
-//! 1. Series are created target by target, each by the worker that scrapes it.
-//! 2. Workers commit one target's scrape after the other and meet after each round; the first one does the
-//!    store's regular work.
+//! 1. Workers commit one target's scrape after the other. The first scrape of a target creates its series.
+//! 2. They meet after each round; one of them does the store's regular work.
 //! 3. After each commit the samples so far are told: `COMMITTED n`. What was told may not be lost.
 
 use std::io::Write;
@@ -33,7 +32,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let barrier = Barrier::new(workers);
     let work = |number: usize| -> Result<(), store::Error> {
         let targets = (number..workload.targets).step_by(workers);
-        let mut worker = Worker::new(&db, &workload, targets)?;
+        let mut worker = Worker::new(&db, targets);
         for k in 0.. {
             worker.scrape(&workload, k, &committed)?;
             if barrier.wait().is_leader() {
@@ -59,27 +58,13 @@ pub fn run(options: &Options) -> Result<(), Failure> {
 
 struct Worker {
     appender: Appender,
+    /// The targets, with their series once they were scraped.
     targets: Vec<(usize, Vec<SeriesId>)>,
 }
 
 impl Worker {
-    fn new(
-        db: &Db,
-        workload: &Workload,
-        targets: impl Iterator<Item = usize>,
-    ) -> Result<Self, store::Error> {
-        let mut appender = db.appender();
-        let mut pairs = Vec::new();
-        let targets = targets.map(|t| {
-            let ids = (0..workload.series).map(|s| {
-                workload::labels(t, s, &mut pairs);
-                let pairs = pairs.iter().map(|(name, value)| (*name, value.as_str()));
-                appender.series(&Labels::from_pairs(pairs))
-            });
-            Ok((t, ids.collect::<Result<Vec<_>, store::Error>>()?))
-        });
-        let targets = targets.collect::<Result<Vec<_>, store::Error>>()?;
-        Ok(Worker { appender, targets })
+    fn new(db: &Db, targets: impl Iterator<Item = usize>) -> Self {
+        Worker { appender: db.appender(), targets: targets.map(|t| (t, Vec::new())).collect() }
     }
 
     fn scrape(
@@ -88,7 +73,10 @@ impl Worker {
         k: usize,
         committed: &AtomicU64,
     ) -> Result<(), store::Error> {
-        for (t, ids) in &self.targets {
+        for (t, ids) in &mut self.targets {
+            if ids.is_empty() {
+                create(&mut self.appender, workload, *t, ids)?;
+            }
             let time = workload.time(*t, k);
             for (s, &id) in ids.iter().enumerate() {
                 self.appender.append(id, time, workload::value(*t, s, k));
@@ -98,6 +86,21 @@ impl Worker {
         }
         Ok(())
     }
+}
+
+fn create(
+    appender: &mut Appender,
+    workload: &Workload,
+    t: usize,
+    ids: &mut Vec<SeriesId>,
+) -> Result<(), store::Error> {
+    let mut pairs = Vec::new();
+    for s in 0..workload.series {
+        workload::labels(t, s, &mut pairs);
+        let pairs = pairs.iter().map(|(name, value)| (*name, value.as_str()));
+        ids.push(appender.series(&Labels::from_pairs(pairs))?);
+    }
+    Ok(())
 }
 
 /// Whoever reads is the one that kills: where nobody reads any more, there is nothing to be done.

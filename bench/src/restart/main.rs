@@ -92,8 +92,7 @@ fn prometheus(workload: &Workload, data: &Path) -> Result<Measured, Failure> {
     println!("filling a store of Prometheus with {} samples", workload.samples());
     let remains = victim::run(&peer_binary("peer-tsdb"), &[], workload, data)?;
     let program = peer_binary("prometheus");
-    let contestant =
-        Contestant { name: "prometheus", program, words: &[], rounds: PEER_ROUNDS };
+    let contestant = Contestant { name: "prometheus", program, words: &[], rounds: PEER_ROUNDS };
     contestant.run(workload, data, &remains)
 }
 

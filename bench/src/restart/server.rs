@@ -65,7 +65,8 @@ impl Server {
         let ask = || -> std::io::Result<bool> {
             let mut stream = TcpStream::connect_timeout(&self.address, Duration::from_secs(1))?;
             stream.set_read_timeout(Some(Duration::from_secs(10)))?;
-            stream.write_all(b"GET /-/ready HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n")?;
+            stream
+                .write_all(b"GET /-/ready HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n")?;
             let mut status = [0; 12];
             stream.read_exact(&mut status)?;
             Ok(status.ends_with(b" 200"))
