@@ -352,6 +352,7 @@ mod tests {
             ("serve now", "serve takes flags only"),
             ("check", "unladen check config FILE..."),
             ("check config", "which file?"),
+            ("fleet 5", "unladen fleet takes flags only, not \"5\""),
             ("--web.enable-lifecycle=maybe", "true or false"),
             ("--query.max-concurrency=9000000000", "--query.max-concurrency is from 1 to"),
             ("--web.max-connections=0", "--web.max-connections is from 1 to"),

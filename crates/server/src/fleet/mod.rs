@@ -30,6 +30,8 @@ mod shape;
 mod stock;
 mod target;
 mod template;
+#[cfg(test)]
+mod tests;
 mod value;
 mod world;
 

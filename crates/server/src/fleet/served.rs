@@ -58,7 +58,8 @@ impl Served {
             interval,
             totals: Totals::default(),
             first: 0,
-            seconds: VecDeque::new(),
+            // All of a day at once: 2 MiB, of which the system gives what is used.
+            seconds: VecDeque::with_capacity(KEPT + 1),
             asked: vec![None; targets],
             open: 0,
         }
@@ -70,13 +71,13 @@ impl Served {
         self.totals.missed += last.map_or(0, |last| missed(now - last, self.interval));
     }
 
-    /// Bytes went out. *Steady*, but for one second in sixty.
+    /// Bytes went out. *Steady.*
     pub(super) fn sent(&mut self, bytes: usize, now: Duration) {
         self.totals.bytes += bytes as u64;
         self.second(now).bytes += bytes as u64;
     }
 
-    /// A healthy target's answer is complete. *Steady* like [`Served::sent`].
+    /// A healthy target's answer is complete. *Steady.*
     pub(super) fn completed(&mut self, samples: usize, now: Duration) {
         self.totals.scrapes += 1;
         self.totals.samples += samples as u64;
@@ -86,21 +87,17 @@ impl Served {
     }
 
     fn second(&mut self, now: Duration) -> &mut Second {
-        let place = now.as_secs().saturating_sub(self.first) as usize;
-        while self.seconds.len() <= place {
-            if self.seconds.len() == self.seconds.capacity() {
-                self.seconds.reserve(60);
+        let first = self.first;
+        // Who comes late to a second that is forgotten counts for the first that is kept.
+        let place = now.as_secs().saturating_sub(first) as usize;
+        while self.seconds.len() <= place - (self.first - first) as usize {
+            if self.seconds.len() == KEPT {
+                self.seconds.pop_front();
+                self.first += 1;
             }
             self.seconds.push_back(Second::default());
         }
-        let last = self.seconds.len() - 1;
-        let place = place.min(last);
-        let excess = self.seconds.len().saturating_sub(KEPT);
-        for _ in 0..excess {
-            self.seconds.pop_front();
-            self.first += 1;
-        }
-        &mut self.seconds[place.saturating_sub(excess)]
+        &mut self.seconds[place - (self.first - first) as usize]
     }
 
     /// The sums, with what is late at the moment.

@@ -52,7 +52,7 @@ const FAMILIES: &[Family] = &[
     family("go_gc_cycles_total_gc_cycles_total", Counter, "Count of all completed GC cycles.", MACHINE, "", Idle(6, 3)),
     family("go_goroutines", Gauge, "Number of goroutines that currently exist.", MACHINE, "", Text("9")),
     family("go_memstats_alloc_bytes", Gauge, "Number of bytes allocated in heap and currently in use.", MACHINE, "", Value::Gauge(7, 0)),
-    family("go_memstats_alloc_bytes_total", Counter, "Total number of bytes allocated in heap until now.", MACHINE, "", Value::Counter(12, 0, 900_000)),
+    family("go_memstats_mallocs_total", Counter, "Total number of heap objects allocated, both live and gc-ed.", MACHINE, "", Value::Counter(10, 0, 90_000)),
     family("node_boot_time_seconds", Gauge, "Node boot time, in unixtime.", MACHINE, "", Value::Began(0)),
     family("node_context_switches_total", Counter, "Total number of context switches.", MACHINE, "", Value::Counter(12, 0, 60_000)),
     each("node_cpu_guest_seconds_total", Counter, "Seconds the CPUs spent in guests (VMs) for each mode.", CPU, "cpu=\"{n}\",mode=\"{each}\"", &["nice", "user"], Text("0")),
