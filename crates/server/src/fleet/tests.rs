@@ -194,17 +194,22 @@ fn churn_replaces_the_promised_share() {
     for shape in SHAPES {
         for share in [0.05, 0.2] {
             let mut template = with_churn(shape, share);
-            let mut replaced = 0.0;
-            let targets = 20u64;
-            for target in (0..targets).map(mix) {
-                let now: HashSet<_> =
-                    read(template.body(target, at(0)), Format::Text).values.into_keys().collect();
-                let later = read(template.body(target, at(100)), Format::Text).values;
-                replaced += later.keys().filter(|series| !now.contains(*series)).count() as f64;
+            // In so long a time each unit is replaced once, in tenths of it some of them.
+            let life = template.churn.life_ticks;
+            let series = |template: &mut Template, tenth: u32| -> HashSet<String> {
+                let tick = (life * f64::from(tenth) / 10.0) as u64;
+                read(template.body(mix(3), at(tick)), Format::Text).values.into_keys().collect()
+            };
+            let (mut replaced, mut now) = (0.0, series(&mut template, 0));
+            for tenth in 1..=10 {
+                let later = series(&mut template, tenth);
+                replaced += later.difference(&now).count() as f64;
+                now = later;
             }
-            let promised = share * 2000.0 * targets as f64;
+            // A period is 100 ticks.
+            let promised = share * 2000.0 * life / 100.0;
             let ratio = replaced / promised;
-            assert!((0.85..1.15).contains(&ratio), "{shape:?} {share}: {replaced} for {promised}");
+            assert!((0.9..1.1).contains(&ratio), "{shape:?} {share}: {replaced} for {promised}");
         }
     }
 }
