@@ -7,36 +7,36 @@ use std::time::{Duration, Instant};
 use server::fleet::{Fleet, Options};
 
 /// A fleet at a port of its own.
-pub fn start(options: Options) -> Fleet {
+pub(crate) fn start(options: Options) -> Fleet {
     Fleet::start(Options { listen: "0.0.0.0:0".to_owned(), ..options }).expect("a fleet")
 }
 
 /// A connection to a target.
-pub fn connect(fleet: &Fleet, address: Ipv4Addr) -> TcpStream {
+pub(crate) fn connect(fleet: &Fleet, address: Ipv4Addr) -> TcpStream {
     let at = SocketAddr::new(address.into(), fleet.address().port());
     let stream = TcpStream::connect(at).expect("somebody listens");
     stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
     stream
 }
 
-pub fn ask(stream: &mut TcpStream, path: &str, fields: &str) {
+pub(crate) fn ask(stream: &mut TcpStream, path: &str, fields: &str) {
     let request = format!("GET {path} HTTP/1.1\r\nHost: fleet.example:81\r\n{fields}\r\n");
     stream.write_all(request.as_bytes()).expect("the request goes out");
 }
 
 /// An answer with a length, and what stands in its head.
-pub struct Answer {
-    pub head: String,
-    pub body: Vec<u8>,
+pub(crate) struct Answer {
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Answer {
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         std::str::from_utf8(&self.body).expect("text")
     }
 }
 
-pub fn read_answer(stream: &mut TcpStream) -> Answer {
+pub(crate) fn read_answer(stream: &mut TcpStream) -> Answer {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         let mut byte = [0];
@@ -50,7 +50,7 @@ pub fn read_answer(stream: &mut TcpStream) -> Answer {
     Answer { head, body }
 }
 
-pub fn get(fleet: &Fleet, path: &str, fields: &str) -> Answer {
+pub(crate) fn get(fleet: &Fleet, path: &str, fields: &str) -> Answer {
     let mut stream = connect(fleet, Ipv4Addr::LOCALHOST);
     ask(&mut stream, path, fields);
     read_answer(&mut stream)
@@ -58,7 +58,7 @@ pub fn get(fleet: &Fleet, path: &str, fields: &str) -> Answer {
 
 /// How reading ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub(crate) enum End {
     Closed,
     Reset,
     /// Nobody closed in the time that was given, or more came than was wanted.
@@ -66,7 +66,7 @@ pub enum End {
 }
 
 /// What comes within `patience`, up to `most` bytes.
-pub fn read_for(stream: &mut TcpStream, patience: Duration, most: usize) -> (Vec<u8>, End) {
+pub(crate) fn read_for(stream: &mut TcpStream, patience: Duration, most: usize) -> (Vec<u8>, End) {
     let deadline = Instant::now() + patience;
     let mut bytes = Vec::new();
     let mut room = vec![0; 64 << 10];
