@@ -5,7 +5,7 @@ CARGO ?= cargo
 ARGS ?=
 
 .PHONY: run test page format lint unit browser fuzz compare-prometheus compare-readers bench-broker \
-	bench-sdk bench-record bench-encode bench-stacks bench-overhead bench-torture bench-restart bench-churn \
+	bench-sdk bench-record bench-encode bench-head bench-stacks bench-overhead bench-torture bench-restart bench-churn \
 	bench-smoke clean
 
 # Sets everything up and starts the server on port 9090, watching itself and this machine.
@@ -67,13 +67,14 @@ compare-readers:
 # The library beside its peers, each one command: bench/README.md says what is measured and how to read it.
 # A peer that can't be built is named and left out. Tiny, without the peers that are not Rust:
 # make bench-broker ARGS=--smoke
-bench-broker bench-sdk bench-record bench-encode: bench-%:
+bench-broker bench-sdk bench-record bench-encode bench-head: bench-%:
 	$(if $(ARGS),,-./bench/peers/build $(peers-$*))
 	cd bench && $(CARGO) run --release --locked --no-default-features --features $* --bin bench-$* -- $(ARGS)
 peers-broker = go python
 peers-sdk = go java
 peers-record = go java python
 peers-encode = go
+peers-head = head
 
 # The profiler at work. A program is profiled with frame pointers and without, and beside a peer whose two
 # unwinders exclude each other: builds of their own, in directories of their own. Peers that can't be built
@@ -128,7 +129,7 @@ bench-churn:
 
 # All of them in their tiny size, so that they do not rot.
 bench-smoke:
-	cd bench && $(CARGO) test --locked --no-default-features --features broker,encode,readers,record,restart,sdk
+	cd bench && $(CARGO) test --locked --no-default-features --features broker,encode,head,readers,record,restart,sdk
 
 clean:
 	$(CARGO) clean

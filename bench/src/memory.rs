@@ -26,6 +26,14 @@ pub fn anonymous() -> Result<f64, Failure> {
     status("RssAnon:")
 }
 
+/// What this process has handed to the system to be written, in bytes, whether the disk has it or not.
+pub fn written() -> Result<f64, Failure> {
+    let io = fs::read_to_string("/proc/self/io")?;
+    let bytes = io.lines().find_map(|line| line.strip_prefix("wchar: "));
+    let bytes = bytes.and_then(|bytes| bytes.trim().parse().ok());
+    bytes.ok_or_else(|| "/proc/self/io has no wchar".into())
+}
+
 fn status(field: &str) -> Result<f64, Failure> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix(field));

@@ -3,6 +3,7 @@
 #![cfg(all(
     feature = "broker",
     feature = "encode",
+    feature = "head",
     feature = "record",
     feature = "restart",
     feature = "sdk"
@@ -11,7 +12,7 @@
 use std::process::Command;
 
 /// The bench, and the keys of its last line.
-const BENCHES: [(&str, &str, &str); 5] = [
+const BENCHES: [(&str, &str, &str); 6] = [
     (
         "broker",
         env!("CARGO_BIN_EXE_bench-broker"),
@@ -27,6 +28,11 @@ const BENCHES: [(&str, &str, &str); 5] = [
         "encode",
         env!("CARGO_BIN_EXE_bench-encode"),
         "record_ns_per_sample encode_ms again_allocations vs_libdd vs_pprof_rs vs_go",
+    ),
+    (
+        "head",
+        env!("CARGO_BIN_EXE_bench-head"),
+        "bytes_per_series vs_prometheus append_ns journal_bytes_per_sample",
     ),
     (
         "record",

@@ -80,12 +80,18 @@ impl Head {
 
     /// The series with these labels, created in `shard` where it doesn't exist.
     pub(crate) fn series(&self, labels: &Labels, shard: usize) -> Result<SeriesId, Error> {
-        if let Some(id) = self.index.read().find_near(labels.iter(), shard) {
-            return Ok(id);
-        }
+        let looked_at = {
+            let index = self.index.read();
+            if let Some(id) = index.find_near(labels.iter(), shard) {
+                return Ok(id);
+            }
+            index.inserted()
+        };
         let (mut index, mut shard) = loop {
             let index = self.index.write();
-            if let Some(id) = index.find_near(labels.iter(), shard) {
+            if index.inserted() != looked_at
+                && let Some(id) = index.find_near(labels.iter(), shard)
+            {
                 return Ok(id);
             }
             if let Some(shard) = self.shards[shard].try_lock() {

@@ -66,6 +66,7 @@ pub(crate) struct Index {
     /// The pairs by name and value.
     by_value: HashTable<Pair>,
     names: HashMap<Symbol, Vec<Pair>>,
+    inserted: u64,
     hasher: RandomState,
     scratch: Vec<Pair>,
 }
@@ -88,6 +89,11 @@ impl Index {
     /// The number of series.
     pub(crate) fn len(&self) -> usize {
         self.table.len()
+    }
+
+    /// Series that were ever put in: what wasn't there isn't, as long as this stays.
+    pub(crate) fn inserted(&self) -> u64 {
+        self.inserted
     }
 
     /// Distinct label pairs and strings.
@@ -247,6 +253,7 @@ impl Index {
             self.posting_bytes += postings.memory();
         }
         let set = self.sets.insert(slot.shard(), pairs);
+        self.inserted += 1;
         let shard = self.shard_places(slot.shard());
         if shard.len() <= slot.row() as usize {
             shard.resize(slot.row() as usize + 1, Place::default());
