@@ -48,6 +48,17 @@ struct Test {
 }
 
 impl Test {
+    /// Whether it is what nearly all samples are, without a look at what others may be: another one of
+    /// a series that has some, in the range of the sample before.
+    #[inline]
+    fn is_next(&self, row: &Row, generation: u32, time: i64) -> bool {
+        self.range.0 <= time
+            && time < self.range.1
+            && time >= self.min_valid
+            && row.precedes(generation, time)
+            && row.mark != self.part
+    }
+
     #[inline]
     fn of(&self, row: &Row, id: SeriesId, time: i64, bits: u64, is_first: bool) -> Verdict {
         if !row.is_alive() || row.generation != id.generation() {
@@ -73,7 +84,9 @@ impl Test {
     fn crosses(&mut self, row: &Row, time: i64) -> bool {
         if time < self.range.0 || time >= self.range.1 {
             let start = range_start(time, self.block_range);
-            self.range = (start, start.saturating_add(self.block_range));
+            // Every time in it can be reckoned with.
+            let most = TIME_MAX as i64;
+            self.range = (start.max(-most), start.saturating_add(self.block_range).min(most + 1));
         }
         row.min_time() < self.range.0
     }
@@ -169,20 +182,28 @@ impl Shard {
                 continue;
             }
             let end = at + rows.len();
+            let generation = columns.ids[at].generation();
+            let samples = columns.timestamps[at..end].iter().zip(&columns.values[at..end]);
             let mut first = at;
-            for (row, index) in rows.iter_mut().zip(at..end) {
-                let (time, bits) = (columns.timestamps[index], columns.values[index].to_bits());
-                let verdict = test.of(row, columns.ids[index], time, bits, index == start);
+            for (number, (row, (&time, value))) in (number..).zip(rows.iter_mut().zip(samples)) {
+                let bits = value.to_bits();
+                let index = at + (number - columns.ids[at].slot().row()) as usize;
+                let verdict = if test.is_next(row, generation, time) {
+                    Verdict::Accept
+                } else {
+                    test.of(row, columns.ids[index], time, bits, index == start)
+                };
                 if let Verdict::Accept = verdict
                     && self.batch.len() < SAMPLES_AT_ONCE
                 {
+                    // The second pass is to find it in the cache.
+                    self.slab.prefetch(row.chain());
                     row.mark = test.part;
                     if row.is_open() && test.crosses(row, time) {
-                        self.closing.push((number + (index - at) as u32, ChunkRef::NONE));
+                        self.closing.push((number, ChunkRef::NONE));
                     }
                     let base = (row.base_segment == segment).then_some(row.base);
-                    let number = number + (index - at) as u32;
-                    self.batch.push(number, row.generation, time, bits, base);
+                    self.batch.push(number, generation, time, bits, base);
                     continue;
                 }
                 accept(&mut self.accepted, first, index);

@@ -179,6 +179,19 @@ impl Row {
         (self.flags & Row::SAMPLED != 0).then_some((self.time, self.value))
     }
 
+    /// Whether it is the row of a series of this generation, which had a sample before this time.
+    #[inline]
+    pub(crate) fn precedes(&self, generation: u32, time: i64) -> bool {
+        let both = Row::ALIVE | Row::SAMPLED;
+        self.flags & both == both && self.generation == generation && self.time < time
+    }
+
+    /// The blocks of the open chunk.
+    #[inline]
+    pub(crate) fn chain(&self) -> Chain {
+        self.chain
+    }
+
     /// What the last sample of the last closed chunk is, for a row that doesn't know it.
     pub(crate) fn set_last(&mut self, time: i64, value: u64) {
         (self.time, self.value) = (time, value);
