@@ -323,8 +323,8 @@ impl Running {
         if claimed.is_ok_and(|held| held != 0) {
             // It is a child of the process that a profiler ran in.
             scope::adopt();
-            heap::adopt();
         }
+        heap::adopt();
         let started = Running::start_claimed(options, tables, wall, counters);
         if started.is_err() {
             RUNNING.store(0, Relaxed);

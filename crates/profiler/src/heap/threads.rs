@@ -127,14 +127,15 @@ pub(crate) fn stage_cells(mut found: impl FnMut(Tid, &'static StageCell)) {
     });
 }
 
-/// In a process that was forked: the calling thread has another id, and the parent's other threads are
-/// not there.
+/// In a process that may have been forked: the calling thread has another id then, and the parent's other
+/// threads are not there.
 pub(crate) fn adopt() {
     let own = LOCAL.with(|local| local.block.get()).map_or(ptr::null(), ptr::from_ref);
     blocks(|block| {
+        let tid = block.tid.load(Relaxed);
         if ptr::eq(block, own) {
             block.tid.store(Tid::own().0, Relaxed);
-        } else if cpu_of(Tid(block.tid.load(Relaxed))).is_none() {
+        } else if tid != 0 && cpu_of(Tid(tid)).is_none() {
             block.tid.store(0, Relaxed);
         }
     });
