@@ -136,6 +136,11 @@ impl App {
         self.scraper.get().map(|scraper| scraper.status()).unwrap_or_default()
     }
 
+    /// What scraping holds in memory now.
+    pub(crate) fn held(&self) -> scrape::Held {
+        self.scraper.get().map(|scraper| scraper.held()).unwrap_or_default()
+    }
+
     /// How long samples are kept with a configuration; none at all means for ever.
     pub(crate) fn retention(&self, loaded: &Loaded) -> Duration {
         loaded.config.storage.retention_time.unwrap_or(self.options.retention)

@@ -148,6 +148,7 @@ impl Metrics {
             move || corruptions.load(Relaxed) as f64,
         )?;
         self.registry.collect(StoreFigures(db.clone()));
+        self.registry.collect(crate::cost::Metrics::new(app));
         Ok(())
     }
 

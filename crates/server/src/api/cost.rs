@@ -47,7 +47,9 @@ pub(super) fn cost(app: &App) -> Answer {
 fn process(out: &mut Out, process: &Process) {
     out.text("\"process\":{");
     float(out, "cpu_seconds", process.cpu.as_secs_f64());
-    whole(out, ",rss_bytes", process.resident_bytes);
+    whole(out, ",rss_bytes", process.resident.all);
+    whole(out, ",rss_anonymous_bytes", process.resident.anonymous);
+    whole(out, ",rss_file_bytes", process.resident.file);
     whole(out, ",heap_allocated_bytes", process.allocated_bytes);
     whole(out, ",heap_allocations", process.allocations);
     whole(out, ",heap_in_use_bytes", process.in_use_bytes);

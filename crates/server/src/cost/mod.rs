@@ -20,7 +20,7 @@ use std::time::Duration;
 use store::Labels;
 
 pub(crate) use flame::{Collection, Kind, LONGEST, Request};
-pub(crate) use parts::{Part, parts};
+pub(crate) use parts::{Metrics, Part};
 pub(crate) use tree::Tree;
 
 use crate::app::App;
@@ -47,13 +47,24 @@ pub(crate) struct Costs {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Process {
     pub(crate) cpu: Duration,
-    pub(crate) resident_bytes: u64,
+    pub(crate) resident: Resident,
     /// Allocated since the start.
     pub(crate) allocated_bytes: u64,
     pub(crate) allocations: u64,
     /// Asked for and not given back yet.
     pub(crate) in_use_bytes: u64,
     pub(crate) open_files: u64,
+}
+
+/// Memory that the process has in the machine's, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Resident {
+    pub(crate) all: u64,
+    /// The heap and the stacks. What is beyond the bytes in use is the allocator's: rounding, what it keeps
+    /// for the next to ask, its own tables.
+    pub(crate) anonymous: u64,
+    /// Pages of files: blocks, chunks, the program.
+    pub(crate) file: u64,
 }
 
 /// A stage of the work.
@@ -105,12 +116,14 @@ pub(crate) fn gather(app: &App) -> Costs {
         cost: pool.cost,
         held_bytes: pool.active.iter().map(|target| target.memory_bytes).sum(),
     });
+    let mut parts = Vec::with_capacity(16);
+    parts::parts(app, &app.held(), |part| parts.push(part));
     Costs {
         samples: app.db().map_or(0, |db| db.stats().samples_appended),
         samples_per_second: per_second(&status),
         process,
         stages,
-        parts: parts(app, &status),
+        parts,
         pools: pools.collect(),
         targets: targets(&status),
     }
@@ -167,15 +180,50 @@ fn stages(app: &App) -> Vec<Stage> {
 impl Process {
     fn read() -> Process {
         let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-        let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-        let pages = pages.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
         let open_files = std::fs::read_dir("/proc/self/fd");
         Process {
             cpu: Duration::try_from(time).unwrap_or_default(),
-            resident_bytes: pages.unwrap_or(0) * rustix::param::page_size() as u64,
+            resident: Resident::read(),
             // One of them is the list itself.
             open_files: open_files.map_or(0, |files| files.count().saturating_sub(1) as u64),
             ..Process::default()
         }
+    }
+}
+
+impl Resident {
+    /// Nothing where the system does not say. *Growth.*
+    fn read() -> Resident {
+        std::fs::read_to_string("/proc/self/status")
+            .map_or_else(|_| Resident::default(), |text| Resident::parse(&text))
+    }
+
+    /// proc_pid_status(5).
+    fn parse(text: &str) -> Resident {
+        let bytes = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+            line.trim().strip_suffix("kB")?.trim_end().parse::<u64>().ok().map(|kib| kib * 1024)
+        };
+        Resident {
+            all: bytes("VmRSS:").unwrap_or(0),
+            anonymous: bytes("RssAnon:").unwrap_or(0),
+            file: bytes("RssFile:").unwrap_or(0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_says_is_read() {
+        let text =
+            "Name:\tunladen\nVmRSS:\t    1206 kB\nRssAnon:\t    1000 kB\nRssFile:\t     204 kB\n";
+        let resident = Resident::parse(text);
+        assert_eq!(resident, Resident { all: 1206 << 10, anonymous: 1000 << 10, file: 204 << 10 });
+        assert_eq!(Resident::parse("VmRSS: many"), Resident::default());
+        let own = Resident::read();
+        assert!(own.anonymous > 0 && own.anonymous + own.file <= own.all, "{own:?}");
     }
 }

@@ -257,7 +257,7 @@ mod tests {
                     "all 2 20",
                     "all/a 1 16",
                     "all/a/b 5 12",
-                    "all/a/[other] 3 3",
+                    "all/a/c 3 3",
                     "all/a/b/d 7 7",
                     "all/[other] 2 2",
                 ],

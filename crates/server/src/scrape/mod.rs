@@ -58,7 +58,7 @@ use tokio::time::Instant;
 
 pub use counters::{Count, Counters};
 pub use schedule::Clock;
-pub use status::{Cost, DroppedTarget, Health, Metadata, PoolStatus, Status, TargetStatus};
+pub use status::{Cost, DroppedTarget, Health, Held, Metadata, PoolStatus, Status, TargetStatus};
 
 use crate::config::{Config, Discovery, ScrapeConfig};
 use crate::discovery;
@@ -280,10 +280,20 @@ impl Manager {
     pub fn status(&self) -> Status {
         let pools: Vec<_> =
             self.pools.lock().iter().map(|(name, pool)| (name.clone(), pool.clone())).collect();
-        Status {
-            pools: pools.into_iter().map(|(name, pool)| (name, pool.status())).collect(),
-            buffer_bytes: self.shared.buffers.held() as u64,
+        Status { pools: pools.into_iter().map(|(name, pool)| (name, pool.status())).collect() }
+    }
+
+    /// What is held in memory. Steady.
+    pub fn held(&self) -> Held {
+        let mut held = Held { buffer_bytes: self.shared.buffers.held() as u64, ..Held::default() };
+        for pool in self.pools.lock().values() {
+            let sums = pool.sums();
+            held.targets += sums.targets as u64;
+            held.lines_bytes += sums.memory_bytes;
+            held.metadata_families += sums.metadata_entries as u64;
+            held.metadata_bytes += sums.metadata_bytes as u64;
         }
+        held
     }
 
     /// What scraping counts.

@@ -14,6 +14,7 @@ use super::Shared;
 use super::counters::Count;
 use super::intervals::QUANTILES;
 use super::pool::Pool;
+use super::status::Cost;
 use crate::discovery;
 
 /// Writes the figures when the server is scraped.
@@ -35,6 +36,7 @@ struct PoolFigures {
     metadata_entries: usize,
     metadata_bytes: usize,
     memory_bytes: u64,
+    cost: Cost,
 }
 
 impl Collector for Figures {
@@ -202,6 +204,7 @@ impl Figures {
                 samples.sample(&[("scrape_job", pool.name.as_str())], pick(pool));
             }
         }
+        pool_costs(out, &pools);
         let mut samples =
             out.gauge("prometheus_sd_discovered_targets", "Current number of discovered targets.");
         for pool in &pools {
@@ -238,6 +241,53 @@ impl Figures {
     }
 }
 
+/// What the scrapes of each job took, also those of targets that are gone.
+fn pool_costs(out: &mut FamilyWriter<'_, '_>, pools: &[PoolFigures]) {
+    type Pick<T> = fn(&Cost) -> T;
+    let counters: [(&str, &str, Pick<u64>); 5] = [
+        ("unladen_scrape_pool_scrapes_total", "Scrapes, failed ones included.", |c| c.scrapes),
+        ("unladen_scrape_pool_samples_total", "Samples in scraped bodies.", |c| c.samples),
+        (
+            "unladen_scrape_pool_allocated_bytes_total",
+            "Bytes allocated from the last byte of scrapes to journal and head.",
+            |c| c.allocated_bytes,
+        ),
+        ("unladen_scrape_pool_body_bytes_total", "Bytes of scraped bodies, inflated.", |c| {
+            c.body_bytes
+        }),
+        (
+            "unladen_scrape_pool_transferred_bytes_total",
+            "Bytes of scraped bodies as they were transferred.",
+            |c| c.transferred_bytes,
+        ),
+    ];
+    for (name, help, pick) in counters {
+        let mut samples = out.counter(name, help);
+        for pool in pools {
+            samples.sample(&[("scrape_job", pool.name.as_str())], pick(&pool.cost));
+        }
+    }
+    let seconds: [(&str, &str, Pick<u64>); 2] = [
+        (
+            "unladen_scrape_pool_fetch_seconds_total",
+            "Time from the start of scrapes to their last bytes, together.",
+            |c| c.fetch_nanoseconds,
+        ),
+        (
+            "unladen_scrape_pool_ingest_seconds_total",
+            "Time from the last byte of scrapes to journal and head, together.",
+            |c| c.ingest_nanoseconds,
+        ),
+    ];
+    for (name, help, pick) in seconds {
+        let mut samples = out.counter(name, help);
+        for pool in pools {
+            let nanoseconds = pick(&pool.cost) as f64;
+            samples.sample(&[("scrape_job", pool.name.as_str())], nanoseconds / 1e9);
+        }
+    }
+}
+
 fn figures_of(name: &str, pool: &Pool) -> PoolFigures {
     let sums = pool.sums();
     let groups = pool.sources.lock().groups();
@@ -252,5 +302,6 @@ fn figures_of(name: &str, pool: &Pool) -> PoolFigures {
         metadata_entries: sums.metadata_entries,
         metadata_bytes: sums.metadata_bytes,
         memory_bytes: sums.memory_bytes,
+        cost: pool.shared.cost.get(),
     }
 }

@@ -15,6 +15,19 @@ use super::metadata::Families;
 pub struct Status {
     /// One for each job of the configuration.
     pub pools: BTreeMap<String, PoolStatus>,
+}
+
+/// What scraping holds in memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Targets that are scraped.
+    pub targets: u64,
+    /// Bytes of what is remembered of their lines.
+    pub lines_bytes: u64,
+    /// Metric families whose metadata is remembered.
+    pub metadata_families: u64,
+    /// Bytes of that; texts that targets share are counted for each.
+    pub metadata_bytes: u64,
     /// Bytes of the buffers for bodies.
     pub buffer_bytes: u64,
 }
