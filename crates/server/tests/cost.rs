@@ -124,19 +124,16 @@ fn costs_are_told_and_agree() {
 #[test]
 fn trees_add_up_and_are_those_of_a_stage() {
     let directory = tempfile::tempdir().expect("a directory");
-    let server = start(&directory, &["--profile.heap-sample-bytes=4096"]);
+    let server = start(&directory, &["--profile.heap-sample-bytes=65536"]);
     wait_for("work", 60, || {
         let cost = cost(&server);
         let appended = find(&cost["stages"], "stage", "append");
         (number(&appended["cpu_seconds"]) > 0.05).then_some(())
     });
     for (kind, unit, stage, seconds) in [
-        ("cpu", "nanoseconds", "", "0"),
         ("cpu", "nanoseconds", "append", ""),
         ("wall", "nanoseconds", "fetch", "1"),
-        ("allocated", "bytes", "", "0"),
         ("allocated", "bytes", "append", "0"),
-        ("allocations", "count", "answer", "0"),
         ("inuse", "bytes", "", "0"),
     ] {
         let form = [("type", kind), ("stage", stage), ("seconds", seconds)];
