@@ -8,7 +8,7 @@ import { Figures } from './figures.tsx';
 import { HistoryCharts } from './history-charts.tsx';
 import { Parts } from './parts.tsx';
 import { Pools, Targets } from './pools.tsx';
-import { uptime, useBetween, windowStart } from './rates.ts';
+import { SHORTEST_WINDOW, uptime, useBetween, windowStart } from './rates.ts';
 import { span } from './show.ts';
 import { Stages } from './stages.tsx';
 import { overviewLink, type Over, type OverviewState } from './state.ts';
@@ -33,6 +33,8 @@ function Shown({ watched, state }: { watched: Watched; state: OverviewState }) {
   const use = useBetween(whole ? null : windowStart(moments, earlier, KEEP), now);
   const watchedUse = useBetween(whole ? null : windowStart(moments, null, KEEP), now);
   const untold = use.stages.every((stage) => stage.cpuSeconds === 0);
+  const since = now.at - moments[0]!.at;
+  const follows = Math.max(Math.ceil((SHORTEST_WINDOW - since) / 1000), 1);
   const stamp = (ms: number) => formatTime(Math.round(ms / 1000) * 1000, utc, false);
   return (
     <>
@@ -52,7 +54,7 @@ function Shown({ watched, state }: { watched: Watched; state: OverviewState }) {
           {use.sinceStart ? (
             <>
               All since the start, {span(uptime(cost))} ago
-              {!whole && ': the last minutes follow with the next answer'}
+              {!whole && `: the last minutes follow in ${follows} s`}
             </>
           ) : (
             <>

@@ -141,8 +141,11 @@ export function remember(kept: readonly Moment[], next: Moment, keep: number): M
   return all.slice(Math.max(first, 0));
 }
 
+/** Milliseconds. In less there are few scrapes and few samples of the profiler: shares would jump. */
+export const SHORTEST_WINDOW = 30_000;
+
 /**
- * Where a window that ends with the last of `moments` begins; null while there is no moment before it. What
+ * Where a window that ends with the last of `moments` begins; null while that would be too short. What
  * the own answers know is exact, so the `earlier` moment from elsewhere serves only until they span `keep`
  * milliseconds.
  */
@@ -155,5 +158,5 @@ export function windowStart(
   const last = moments[moments.length - 1];
   if (first === undefined || last === undefined) return null;
   if (earlier !== null && last.at - first.at < keep) return earlier;
-  return first === last ? null : first;
+  return last.at - first.at < SHORTEST_WINDOW ? null : first;
 }

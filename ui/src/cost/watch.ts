@@ -14,8 +14,6 @@ import { isEarlier, remember, type Moment } from './rates.ts';
 /** Milliseconds that "the last minutes" are. */
 export const KEEP = 300_000;
 const REFRESH = 5_000;
-/** The second answer comes sooner: it is the first that tells a rate. */
-const FIRST_REFRESH = 2_000;
 
 export interface Watched {
   readonly cost: Cost;
@@ -38,7 +36,7 @@ let run = '';
 
 export function useCost(): Loaded<Watched> {
   const loaded = useAnswer('cost', load);
-  useRefresh(loaded, kept.length < 2 ? FIRST_REFRESH : REFRESH);
+  useRefresh(loaded, REFRESH);
   return loaded;
 }
 

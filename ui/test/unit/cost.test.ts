@@ -192,15 +192,17 @@ test('stages stand in the order of the work, the unknown behind, what is outside
 });
 
 test('a window begins with the own answers once they span it, before with what the metrics say', () => {
-  const earlier = moment(-300, 1);
-  const early = [moment(0, 2), moment(10, 3)];
-  const late = [moment(0, 2), moment(10, 3), moment(300, 4)];
-  assert.equal(windowStart([], earlier, 300), null);
-  assert.equal(windowStart(early.slice(0, 1), null, 300), null);
-  assert.equal(windowStart(early.slice(0, 1), earlier, 300), earlier);
-  assert.equal(windowStart(early, earlier, 300), earlier);
-  assert.equal(windowStart(early, null, 300), early[0]);
-  assert.equal(windowStart(late, earlier, 300), late[0]);
+  const keep = 300_000;
+  const earlier = moment(-keep, 1);
+  const early = [moment(0, 2), moment(30_000, 3)];
+  const late = [...early, moment(keep, 4)];
+  assert.equal(windowStart([], earlier, keep), null);
+  assert.equal(windowStart([moment(0, 2), moment(29_000, 3)], null, keep), null, 'too short');
+  assert.equal(windowStart(early.slice(0, 1), null, keep), null);
+  assert.equal(windowStart(early.slice(0, 1), earlier, keep), earlier);
+  assert.equal(windowStart(early, earlier, keep), earlier);
+  assert.equal(windowStart(early, null, keep), early[0]);
+  assert.equal(windowStart(late, earlier, keep), late[0]);
 });
 
 const START = Date.parse(SINCE) / 1000;

@@ -286,6 +286,11 @@ test('names are cut at the front, at the bounds of their path', () => {
     ['server::scrape::ingest::running', 4, 'run…'],
     ['server::scrape::run::{{closure}}', 18, 'run::{{closure}}'],
     ['server::scrape::run::{{closure}}', 8, 'run::{{…'],
+    [
+      'std::panic::catch_unwind::<a::{closure#0}, isize>',
+      46,
+      'catch_unwind::<a::{closure#0}, isize>',
+    ],
     ['epoll_wait', 5, 'epol…'],
     ['epoll_wait', 1, ''],
     ['<<<>>>::::', 4, '::'],

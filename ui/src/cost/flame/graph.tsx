@@ -22,7 +22,7 @@ interface Props {
 }
 
 /** CSS pixels; a deeper graph scrolls. */
-const HIGHEST = 620;
+const HIGHEST = 950;
 /** Name of the measure of the last drawing. */
 const DRAWN = 'flame graph drawn';
 
@@ -128,6 +128,14 @@ export function FlameGraph(props: Props) {
   const told = selected < 0 ? focus : selected;
   return (
     <div class="flame">
+      <p class="flame-told" id="flame-told" aria-live="polite">
+        <Told tree={tree} unit={unit} focus={focus} node={told} />
+      </p>
+      <div class="flame-over">
+        {pointed !== null && pointed.node >= 0 && (
+          <Readout tree={tree} unit={unit} focus={focus} pointed={pointed} width={width} />
+        )}
+      </div>
       <div
         ref={box}
         class="flame-scroll"
@@ -154,12 +162,6 @@ export function FlameGraph(props: Props) {
           <canvas ref={canvas} style={{ width: `${width}px`, height: `${height}px` }} />
         </div>
       </div>
-      {pointed !== null && pointed.node >= 0 && (
-        <Readout tree={tree} unit={unit} focus={focus} pointed={pointed} width={width} />
-      )}
-      <p class="flame-told" id="flame-told" aria-live="polite">
-        <Told tree={tree} unit={unit} focus={focus} node={told} />
-      </p>
     </div>
   );
 }
@@ -233,6 +235,7 @@ interface ReadoutProps {
   readonly width: number;
 }
 
+/** Hangs in a box without height above the graph, so that its place is the pointer's. */
 function Readout({ tree, unit, focus, pointed, width }: ReadoutProps) {
   const box = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {

@@ -56,7 +56,7 @@ export function pieces(name: string): string[] {
   return all;
 }
 
-/** Where the last piece of a path begins; a closure is told by what it stands in. */
+/** Where the last piece of a path begins; closures and generics are told by what they belong to. */
 export function splitLast(name: string): readonly [path: string, last: string] {
   const all = pieces(name);
   const last = all.slice(lastNamed(all)).join('::');
@@ -65,7 +65,7 @@ export function splitLast(name: string): readonly [path: string, last: string] {
 
 function lastNamed(all: readonly string[]): number {
   let at = all.length - 1;
-  while (at > 0 && /^\{.*\}$/.test(all[at]!)) at -= 1;
+  while (at > 0 && /^(?:\{.*\}|<.*>)$/.test(all[at]!)) at -= 1;
   return at;
 }
 

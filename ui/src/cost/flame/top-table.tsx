@@ -25,7 +25,7 @@ interface Props {
 type By = 'self' | 'total' | 'name';
 
 const ROW_HEIGHT = 26;
-const HIGHEST = 620;
+const HIGHEST = 936;
 const COLUMNS: readonly { readonly by: By; readonly title: string; readonly hint: string }[] = [
   { by: 'self', title: 'Self', hint: 'Spent in the function itself' },
   { by: 'total', title: 'Total', hint: 'Spent in the function and in what it calls' },
