@@ -288,7 +288,7 @@ test('names are cut at the front, at the bounds of their path', () => {
     ['server::scrape::run::{{closure}}', 8, 'run::{{…'],
     [
       'std::panic::catch_unwind::<a::{closure#0}, isize>',
-      46,
+      40,
       'catch_unwind::<a::{closure#0}, isize>',
     ],
     ['epoll_wait', 5, 'epol…'],
