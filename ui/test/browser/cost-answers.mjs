@@ -105,7 +105,7 @@ const CALLS = [
 /** A profile of about so many nodes, up to `depth` deep, the same for the same numbers. */
 export function profileOf(
   count,
-  { unit = 'nanoseconds', names = CALLS, depth = 40, seed = 7 } = {},
+  { unit = 'nanoseconds', names = CALLS, depth = 40, seed = 7, stem = 6 } = {},
 ) {
   let state = seed;
   const random = () => {
@@ -117,11 +117,14 @@ export function profileOf(
   // A stack of a thread, then ever more calls on the nodes that there are, the young ones preferred.
   while (nodes.length < count) {
     const last = nodes.length - 1;
-    const parent = nodes.length < 6 ? last : Math.floor(last * (0.15 + 0.85 * random() ** 0.6));
+    const parent = nodes.length < stem ? last : Math.floor(last * (0.15 + 0.85 * random() ** 0.6));
     const at = depths[parent] < depth ? parent : 0;
-    const name = nodes.length < 6 ? nodes.length : 1 + Math.floor(random() * names.length);
+    const name =
+      nodes.length < stem
+        ? 1 + ((nodes.length - 1) % names.length)
+        : 1 + Math.floor(random() * names.length);
     const self = Math.floor(1e7 * random() ** 6) + 1;
-    nodes.push([name, nodes.length < 6 ? 0 : self, 0, at]);
+    nodes.push([name, nodes.length < stem ? 0 : self, 0, at]);
     depths.push(depths[at] + 1);
   }
   for (let at = nodes.length - 1; at >= 0; at -= 1) {

@@ -380,7 +380,7 @@ async function collect({ browser, url }) {
 
 async function large({ browser, url }) {
   const { page, faults, close } = await openPage(browser, url, { deviceScaleFactor: 2 });
-  await answerCosts(page, { profile: profileOf(10_000, { depth: 90 }) });
+  await answerCosts(page, { profile: profileOf(10_000, { depth: 120, stem: 60 }) });
   await page.goto(`${url}/cost?type=cpu`);
   await flameDrawn(page);
   const drawn = () =>
