@@ -63,9 +63,11 @@ impl Drop for Page {
     }
 }
 
-/// A stream of gzip; its compressor comes back when dropped.
+/// A stream of gzip; its compressor comes back when dropped, if the stream came to its end: reset in the
+/// middle of one, zlib-rs 0.6 begins the next with bits that were left.
 pub(super) struct Gzip {
     compressor: Option<Compress>,
+    is_whole: bool,
 }
 
 impl Gzip {
@@ -73,7 +75,7 @@ impl Gzip {
     pub(super) fn begin() -> Self {
         let kept = COMPRESSORS.lock().pop();
         let compressor = kept.unwrap_or_else(|| Compress::new_gzip(Compression::fast(), 15));
-        Gzip { compressor: Some(compressor) }
+        Gzip { compressor: Some(compressor), is_whole: false }
     }
 
     /// Appends to `out` what is known of the compressed stream once `bytes` are in it; all of it if they
@@ -90,7 +92,10 @@ impl Gzip {
             bytes = &bytes[(compressor.total_in() - before) as usize..];
             let has_room = out.len() < out.capacity();
             match status {
-                Ok(Status::StreamEnd) => return,
+                Ok(Status::StreamEnd) => {
+                    self.is_whole = true;
+                    return;
+                }
                 Ok(Status::Ok | Status::BufError) if bytes.is_empty() && !last && has_room => {
                     return;
                 }
@@ -104,7 +109,7 @@ impl Gzip {
 
 impl Drop for Gzip {
     fn drop(&mut self) {
-        if let Some(mut compressor) = self.compressor.take() {
+        if let Some(mut compressor) = self.compressor.take().filter(|_| self.is_whole) {
             compressor.reset();
             let mut kept = COMPRESSORS.lock();
             if kept.len() < MOST_COMPRESSORS {
