@@ -10,11 +10,11 @@ use crate::stage::{Stage, until};
 
 /// Path, further options of the job, and what the error says; an empty text is a scrape that works.
 const CASES: &[(&str, &str, &str)] = &[
-    ("/silent", "", "timeout: no complete answer within 2s (no complete head"),
-    ("/trickle", "", "timeout: no complete answer within 2s (4 bytes of the body had come)"),
-    ("/slow-head", "", "timeout: no complete answer within 2s (no complete head"),
-    ("/slow-body", "", "timeout: no complete answer within 2s ("),
-    ("/slow-chunks", "", "timeout: no complete answer within 2s ("),
+    ("/silent", "", "timeout: no complete answer within 4s (no complete head"),
+    ("/trickle", "", "timeout: no complete answer within 4s (4 bytes of the body had come)"),
+    ("/slow-head", "", "timeout: no complete answer within 4s (no complete head"),
+    ("/slow-body", "", "timeout: no complete answer within 4s ("),
+    ("/slow-chunks", "", "timeout: no complete answer within 4s ("),
     ("/endless", "body_size_limit: 1MB", "body size limit exceeded"),
     ("/endless-head", "", "not an HTTP/1.1 answer: too many headers"),
     ("/cut", "", "connection closed in the middle of the body (8 of 1000 bytes)"),
@@ -42,7 +42,6 @@ const CASES: &[(&str, &str, &str)] = &[
     ("/circle", "", "stopped after 10 redirects"),
     ("/circle", "follow_redirects: false", "server returned HTTP status 302 Found"),
     ("/bomb", "body_size_limit: 2MB", "body size limit exceeded"),
-    ("/bomb", "", "a compression bomb"),
     ("/cut-gzip", "", "compressed body: gzip"),
     ("/wrong-sum", "", "compressed body: gzip"),
     ("/not-gzip", "", "compressed body: gzip"),
@@ -68,7 +67,7 @@ async fn each_gives_its_reason_and_the_others_go_on() {
     let server = Server::start().await;
     let stage = Stage::new(Options::default());
     let mut yaml =
-        String::from("global: {scrape_interval: 3s, scrape_timeout: 2s}\nscrape_configs:\n");
+        String::from("global: {scrape_interval: 5s, scrape_timeout: 4s}\nscrape_configs:\n");
     let address = server.address;
     yaml.push_str(&format!("- job_name: good\n  scrape_interval: 400ms\n  scrape_timeout: 400ms\n  static_configs: [{{targets: ['{address}']}}]\n"));
     for (index, (path, options, _)) in CASES.iter().enumerate() {
@@ -108,7 +107,7 @@ async fn each_gives_its_reason_and_the_others_go_on() {
 
     let hanging = stage.scraped("deaf").await.last_error.unwrap();
     assert!(
-        hanging.contains("timeout: no complete answer within 2s (still connecting"),
+        hanging.contains("timeout: no complete answer within 4s (still connecting"),
         "{hanging}"
     );
 
@@ -268,8 +267,9 @@ async fn a_huge_body_is_read_and_its_memory_given_back() {
     assert_eq!(target.last_error, None);
     assert!(target.body_bytes > 100_000_000, "{}", target.body_bytes);
     assert_eq!(target.samples_scraped, 1);
-    let held = stage.own("unladen_scrape_buffer_bytes").unwrap();
-    assert!(held < 32e6, "{held}");
+    // The target is shown as up a moment before its body is let go.
+    let held = || stage.own("unladen_scrape_buffer_bytes").filter(|held| *held < 32e6);
+    until("the memory of the body", held).await;
     let ups = stage.series("good").remove("up").unwrap_or_default();
     assert!(ups.iter().all(|(_, up)| *up == 1.0), "{ups:?}");
     stage.manager.shutdown().await;

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::io::Write;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -275,7 +275,8 @@ where
             b"HTTP/1.1 302 Found\r\nLocation: /circle?again\r\nContent-Length: 0\r\n\r\n".to_vec()
         }
         "/bomb" => {
-            let bomb = gzip(&vec![b'#'; 1 << 20]).repeat(64);
+            static MEMBER: LazyLock<Vec<u8>> = LazyLock::new(|| gzip(&vec![b'#'; 1 << 20]));
+            let bomb = MEMBER.repeat(64);
             ok(&format!("{plain}Content-Encoding: gzip\r\n"), &bomb)
         }
         "/cut-gzip" => {
