@@ -137,7 +137,7 @@ fn compared(planned: &Value, server: &Value) -> [(&'static str, f64, Option<f64>
         (
             "memory, MB",
             said("memory_bytes") / 1e6,
-            figure(server, "memory/rss_mean_bytes").map(|b| b / 1e6),
+            figure(server, "memory/rss_average_bytes").map(|b| b / 1e6),
         ),
         ("processors", said("cores"), figure(server, "cpu/cores")),
         ("disk per day, GB", said("disk_bytes_per_day") / 1e9, a_day()),

@@ -116,7 +116,7 @@ fn taken(shape: &str, load: &Load, outcome: &Outcome) -> Measured {
         body_bytes_per_second: outcome.body_bytes as f64 / seconds,
         new_series_per_second: outcome.series_created.unwrap_or(0.0) / seconds,
         cores: outcome.cpu.cores,
-        rss_bytes: outcome.memory.rss_mean_bytes,
+        rss_bytes: outcome.memory.rss_average_bytes,
         written_bytes_per_second: outcome.disk.written_bytes as f64 / seconds,
         descriptors: outcome.descriptors as f64,
         journal_bytes_per_sample: outcome.disk.journal_bytes_per_sample.unwrap_or(0.0),

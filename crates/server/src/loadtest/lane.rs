@@ -280,19 +280,20 @@ impl Lane {
         let value = |metric| contender::value(exposition, metric);
         let (in_use, freed) = kind.heap();
         let freed = freed.and_then(value).unwrap_or(0.0);
-        let tail = &self.course[self.course.len() - self.course.len().div_ceil(10)..];
-        let mean = match tail.len() {
+        let mean = |moments: &[Moment]| match moments.len() {
             0 => look.rss as f64,
-            count => tail.iter().map(|one| one.rss_bytes as f64).sum::<f64>() / count as f64,
+            count => moments.iter().map(|one| one.rss_bytes as f64).sum::<f64>() / count as f64,
         };
+        let tail = mean(&self.course[self.course.len() - self.course.len().div_ceil(10)..]);
         let meant = (self.load.targets * self.load.series) as f64;
         Memory {
             rss_bytes: look.rss,
-            rss_mean_bytes: mean,
+            rss_mean_bytes: tail,
+            rss_average_bytes: mean(&self.course),
             rss_peak_bytes: look.rss_peak,
             pss_bytes: self.process.proportional(),
             heap_bytes: value(in_use).map(|bytes| bytes - freed),
-            rss_bytes_per_series: mean / value(kind.series()).unwrap_or(meant).max(1.0),
+            rss_bytes_per_series: tail / value(kind.series()).unwrap_or(meant).max(1.0),
         }
     }
 

@@ -109,6 +109,8 @@ pub(super) struct Memory {
     pub(super) rss_bytes: u64,
     /// In the mean of the last tenth of the time.
     pub(super) rss_mean_bytes: f64,
+    /// In the mean of the whole time: blocks that are cut meanwhile weigh as much as they last.
+    pub(super) rss_average_bytes: f64,
     pub(super) rss_peak_bytes: u64,
     pub(super) pss_bytes: Option<u64>,
     pub(super) heap_bytes: Option<f64>,

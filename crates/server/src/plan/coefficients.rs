@@ -312,3 +312,141 @@ fn shapes(loads: &[Measured]) -> BTreeMap<String, Shape> {
     }
     shapes
 }
+
+/// Loads as a server with round coefficients would take them: each has much of something else.
+#[cfg(test)]
+pub(super) fn example() -> Vec<Measured> {
+    let load = |shape: &str, targets: f64, series: f64, interval: f64, bytes: f64, new: f64| {
+        let samples = series / interval;
+        let scrapes = targets / interval;
+        Measured {
+            shape: shape.to_owned(),
+            targets,
+            series,
+            head_series: series + 10.0 * new,
+            interval_seconds: interval,
+            scrapes_per_second: scrapes,
+            samples_per_second: samples,
+            body_bytes_per_second: samples * bytes,
+            new_series_per_second: new,
+            cores: 0.01 + 20e-6 * scrapes + 100e-9 * samples + 1e-9 * samples * bytes + 5e-6 * new,
+            rss_bytes: 40e6
+                + 5000.0 * targets
+                + 300.0 * (series + 10.0 * new)
+                + 0.5 * series * bytes,
+            written_bytes_per_second: 3.0 * samples + 200.0 * new,
+            descriptors: 30.0 + targets,
+            journal_bytes_per_sample: 2.0,
+            chunk_bytes_per_sample: bytes / 50.0,
+            index_bytes_per_series: 60.0,
+        }
+    };
+    vec![
+        load("mixed", 1.0, 10.0, 1.0, 80.0, 0.0),
+        load("mixed", 200.0, 50_000.0, 0.2, 80.0, 0.0),
+        load("node", 20.0, 50_000.0, 0.2, 60.0, 0.0),
+        load("kubernetes", 100.0, 50_000.0, 0.2, 200.0, 0.0),
+        load("mixed", 1000.0, 20_000.0, 0.2, 80.0, 0.0),
+        load("mixed", 100.0, 50_000.0, 0.2, 80.0, 1000.0),
+        load("node", 300.0, 150_000.0, 0.5, 60.0, 0.0),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fitted() -> Coefficients {
+        Coefficients::fitted("now".to_owned(), "here".to_owned(), example(), 1e-8).unwrap()
+    }
+
+    #[test]
+    fn what_made_the_loads_comes_back() {
+        let found = fitted();
+        let (cpu, memory, disk) = (&found.cpu_seconds, &found.memory_bytes, &found.disk_bytes);
+        for (name, found, known) in [
+            ("cpu per second", cpu.per_second, 0.01),
+            ("cpu per scrape", cpu.per_scrape, 20e-6),
+            ("cpu per sample", cpu.per_sample, 100e-9),
+            ("cpu per byte", cpu.per_body_byte, 1e-9),
+            ("cpu per new series", cpu.per_new_series, 5e-6),
+            ("memory per process", memory.per_process, 40e6),
+            ("memory per target", memory.per_target, 5000.0),
+            ("memory per series", memory.per_series, 300.0),
+            ("memory per byte", memory.per_body_byte, 0.5),
+            ("journal", disk.journal_per_sample, 2.0),
+            ("written", disk.written_per_sample, 3.0),
+            ("written per new series", disk.written_per_new_series, 200.0),
+            ("descriptors", found.descriptors.per_process, 30.0),
+            ("descriptors per target", found.descriptors.per_target, 1.0),
+            ("chunks", found.shapes["kubernetes"].chunk_bytes_per_sample, 4.0),
+            ("bodies", found.shapes["node"].body_bytes_per_sample, 60.0),
+        ] {
+            assert!((found / known - 1.0).abs() < 1e-3, "{name}: {found} for {known}");
+        }
+        assert!(
+            found.errors.cpu.worst < 1e-6 && found.errors.disk.worst < 1e-6,
+            "{:?}",
+            found.errors
+        );
+    }
+
+    #[test]
+    fn files_are_read_as_they_were_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("c.json");
+        let found = fitted();
+        std::fs::write(&path, found.text()).unwrap();
+        let read = Coefficients::load(&path).unwrap();
+        assert_eq!(read.text(), found.text());
+        for (text, expected) in [
+            ("{", "c.json: EOF while parsing"),
+            ("{}", "missing field"),
+            (
+                &found.text().replace("\"format\": 1", "\"format\": 2"),
+                "it has format 2, and 1 is understood",
+            ),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let said = Coefficients::load(&path).unwrap_err();
+            assert!(said.contains(expected), "{said}");
+            assert!(said.contains("loadtest --calibrate=FILE"), "{said}");
+        }
+        let said = Coefficients::load(Path::new("/no/such/file")).unwrap_err();
+        assert!(said.starts_with("/no/such/file: "), "{said}");
+    }
+
+    #[test]
+    fn what_says_nothing_is_refused() {
+        let fit =
+            |loads: Vec<Measured>| Coefficients::fitted(String::new(), String::new(), loads, 0.0);
+        assert!(fit(Vec::new()).unwrap_err().contains("cannot be fitted"));
+        let without = |change: fn(&mut Measured)| {
+            let mut loads = example();
+            loads.iter_mut().for_each(change);
+            fit(loads).unwrap_err()
+        };
+        assert!(without(|load| load.cores = 0.0).contains("CPU cannot be fitted"));
+        assert!(
+            without(|load| load.chunk_bytes_per_sample = 0.0)
+                .contains("no load has written a block")
+        );
+    }
+
+    #[test]
+    fn those_that_are_built_in_are_whole() {
+        let built_in = Coefficients::built_in().unwrap();
+        assert!(built_in.loads.len() >= 8);
+        for shape in ["node", "kubernetes", "histogram", "broker", "mixed"] {
+            let known = built_in.shape(shape).unwrap();
+            assert!(
+                known.body_bytes_per_sample > 10.0 && known.chunk_bytes_per_sample > 0.1,
+                "{shape}"
+            );
+        }
+        assert!(built_in.memory_bytes.per_series > 50.0);
+        assert!(
+            built_in.shape("cube").unwrap_err().contains("--shape is one of broker, histogram")
+        );
+    }
+}

@@ -121,3 +121,48 @@ impl Estimate {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::coefficients::example;
+    use super::*;
+
+    #[test]
+    fn parts_add_up() {
+        let by = Coefficients::fitted(String::new(), String::new(), example(), 1e-8).unwrap();
+        let load = Load {
+            series: 1e6,
+            targets: 1000.0,
+            interval: 10.0,
+            retention: 10.0 * 86_400.0,
+            block: 7200.0,
+            new_series_per_second: 10.0,
+            query_samples_per_second: 1e6,
+            shape: "kubernetes".to_owned(),
+        };
+        let found = Estimate::new(&load, &by).unwrap();
+        let in_memory = 1e6 + 10.0 * LINGERS;
+        // 4 bytes of chunk for each of 720 samples in a block, and 60 of index for each of its series.
+        let block = 1e6 * 720.0 * 4.0 + (1e6 + 72_000.0) * 60.0;
+        let head = 1e5 * 7200.0 * 1.5 * 4.0 + in_memory * 2.0 * 120.0 * 2.0;
+        let memory = 40e6 + 5000.0 * 1000.0 + 300.0 * in_memory + 0.5 * 200e6;
+        for (name, found, expected) in [
+            ("samples", found.samples_per_second, 1e5),
+            ("series", found.series_in_memory, in_memory),
+            ("memory", found.memory_bytes, memory),
+            ("advised", found.memory_bytes_advised, memory * 1.5),
+            ("cores", found.cores, 0.01 + 20e-6 * 100.0 + 1e5 * (100e-9 + 200e-9) + 5e-5 + 0.01),
+            ("a day", found.disk_bytes_per_day, block * 12.0),
+            ("head", found.disk_head_bytes, head),
+            ("disk", found.disk_bytes, block * 121.0 + head),
+            ("written", found.written_bytes_per_second, 3e5 + 2000.0),
+            ("network", found.network_bytes_per_second, 2e7),
+            // 120 blocks: an index each, and six files of chunks of half a GiB.
+            ("descriptors", found.file_descriptors, 30.0 + 1000.0 + 120.0 * 7.0),
+        ] {
+            assert!((found / expected - 1.0).abs() < 1e-3, "{name}: {found}, not {expected}");
+        }
+        let other = Load { shape: "cube".to_owned(), ..load };
+        assert!(Estimate::new(&other, &by).unwrap_err().contains("not \"cube\""));
+    }
+}
