@@ -632,3 +632,25 @@ fn update(min: &AtomicI64, max: &AtomicI64, min_time: i64, max_time: i64) {
     min.fetch_min(min_time, Ordering::Relaxed);
     max.fetch_max(max_time, Ordering::Relaxed);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_that_share_rows_stay_in_their_order() {
+        let cases: [(&[std::ops::Range<u32>], &[usize]); 4] = [
+            (&[], &[]),
+            // Three targets, two scrapes.
+            (&[10..20, 0..10, 20..25, 10..20, 0..10, 20..25], &[1, 4, 0, 3, 2, 5]),
+            // The last batch lies between two others.
+            (&[20..30, 0..10, 40..50, 5..25], &[0, 1, 3, 2]),
+            // One without rows.
+            (&[20..30, 0..0, 0..10], &[1, 2, 0]),
+        ];
+        for (rows, expected) in cases {
+            let batches: Vec<_> = rows.iter().map(|rows| (rows.clone(), &[][..])).collect();
+            assert_eq!(grouped(&batches), expected, "{rows:?}");
+        }
+    }
+}

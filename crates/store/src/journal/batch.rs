@@ -296,12 +296,12 @@ impl<'a> Decoder<'a> {
             same: 0,
             index: 0,
         };
-        let (mut total, mut rows) = (0u64, u32::MAX..0);
+        let (mut total, mut least, mut end) = (0u64, u32::MAX, 0);
         while decoder.runs_left > 0 {
             let run = decoder.run()?;
             total += u64::from(run.length);
-            rows.start = rows.start.min(run.first);
-            rows.end = rows.end.max(run.first + run.length);
+            least = least.min(run.first);
+            end = end.max(run.first + run.length);
         }
         if total != count as u64 {
             return None;
@@ -318,7 +318,7 @@ impl<'a> Decoder<'a> {
         if flags & (ALL_RELATIVE | ALL_ABSOLUTE) == 0 {
             decoder.absolute = Some(decoder.values.take(count.div_ceil(8))?);
         }
-        Some((decoder, rows))
+        Some((decoder, least.min(end)..end))
     }
 
     /// Whether there is another run.
