@@ -197,7 +197,7 @@ impl Shard {
                     && self.batch.len() < SAMPLES_AT_ONCE
                 {
                     // The second pass is to find it in the cache.
-                    self.slab.prefetch(row.chain());
+                    row.prefetch_tail();
                     row.mark = test.part;
                     if row.is_open() && test.crosses(row, time) {
                         self.closing.push((number, ChunkRef::NONE));

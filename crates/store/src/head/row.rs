@@ -1,9 +1,10 @@
 //! The rows: what an append touches of a series, in the order in which series came.
 //!
-//! A row is one cache line. What would take more is told by its distance from something that the row
-//! or its shard has anyway; the bounds that this rests on stand beside each field. The base of the
-//! journal's values stays whole: told by the last value instead, the loss of one record would cost all
-//! that come behind it in its segment.
+//! A row is two neighbouring cache lines: what the next sample is told by, and the end of the open chunk
+//! to which it goes. What would take more is told by its distance from something that the row or its shard
+//! has anyway; the bounds that this rests on stand beside each field. The base of the journal's values
+//! stays whole: told by the last value instead, the loss of one record would cost all that come behind it
+//! in its segment.
 //!
 //! Rows are in pages and never move, so that a million of them grow without being copied. A row of a
 //! removed series is used again, lowest first, with another generation: an id names a row and a
@@ -13,7 +14,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::num::NonZeroU64;
 
-use super::slab::{Chain, Slab};
+use super::slab::{BLOCK, Chain, Slab};
 use crate::chunk::xor::{Encoder, HEADER, NO_WINDOW, SAMPLE_BYTES_MAX, STEP_BITS_MAX, step};
 use crate::db::SeriesId;
 
@@ -25,7 +26,7 @@ pub(crate) const ROWS_MAX: u32 = 1 << ROW_BITS;
 pub(crate) const SHARDS_MAX: usize = 1 << (32 - ROW_BITS);
 /// Rows in a page: 2 MiB, of which the system gives what is touched, and gives it at once where it
 /// has huge pages.
-const PAGE: usize = 1 << 15;
+const PAGE: usize = 1 << 14;
 
 /// A chunk is closed with so many samples, as Prometheus does.
 pub(crate) const CHUNK_SAMPLES: u8 = 120;
@@ -33,6 +34,11 @@ pub(crate) const CHUNK_SAMPLES: u8 = 120;
 /// chunks of a target, and of all targets after a start or a block's boundary, then don't fill in step.
 /// Memory holds them three fifths full when it holds the most, and each scrape writes a few.
 const SPREAD: u32 = 97;
+
+/// Bytes for the end of an open chunk: a whole block, and room for what is written too much.
+const TAIL: usize = 64;
+
+const _: () = assert!(TAIL >= BLOCK);
 
 /// Where a series lives: its shard and row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -91,8 +97,8 @@ impl ChunkRef {
     }
 }
 
-/// A series. The open chunk's complete bytes are in the slab, the incomplete one is here.
-#[repr(C, align(64))]
+/// A series. The open chunk's whole blocks are in the slab, what comes behind them is here.
+#[repr(C, align(128))]
 #[derive(Clone, Copy)]
 pub(crate) struct Row {
     /// Time and value of the last sample, if [`Row::SAMPLED`].
@@ -126,9 +132,11 @@ pub(crate) struct Row {
     partial: u8,
     bits: u8,
     flags: u8,
+    /// What is complete and makes no whole block yet: the last `complete % BLOCK` bytes.
+    tail: [u8; TAIL],
 }
 
-const _: () = assert!(size_of::<Row>() == 64, "a row is a cache line");
+const _: () = assert!(size_of::<Row>() == 128, "a row is two cache lines, the tail is the second");
 
 impl Row {
     /// The row is a series'.
@@ -159,6 +167,7 @@ impl Row {
         partial: 0,
         bits: 0,
         flags: 0,
+        tail: [0; TAIL],
     };
 
     /// Whether the row is a series'.
@@ -186,10 +195,10 @@ impl Row {
         self.flags & both == both && self.generation == generation && self.time < time
     }
 
-    /// The blocks of the open chunk.
+    /// Has the tail brought to the cache, in the background.
     #[inline]
-    pub(crate) fn chain(&self) -> Chain {
-        self.chain
+    pub(crate) fn prefetch_tail(&self) {
+        prefetch(&self.tail);
     }
 
     /// What the last sample of the last closed chunk is, for a row that doesn't know it.
@@ -242,10 +251,7 @@ impl Row {
             let word = u128::from(self.partial) << 120 | bits << (128 - end);
             let complete = end / 8;
             if complete > 0 {
-                let bytes = word.to_be_bytes();
-                let before = usize::from(self.complete);
-                slab.extend_few(&mut self.chain, before, &bytes, complete as usize);
-                self.complete += complete as u16;
+                self.push_few(slab, &word.to_be_bytes(), complete as usize);
             }
             self.partial = (word >> (120 - 8 * complete)) as u8;
             self.bits = (end % 8) as u8;
@@ -281,19 +287,47 @@ impl Row {
             .append(&mut window, timestamp, f64::from_bits(value))
             .expect("the window holds any sample, and chunks are closed long before they are full");
         let complete = encoder.detach();
-        slab.extend(
-            &mut self.chain,
-            usize::from(self.complete),
-            &window[HEADER..HEADER + complete],
-        );
+        self.push(slab, &window[HEADER..HEADER + complete]);
         self.span += (timestamp - self.time) as u32;
-        self.complete += complete as u16;
         self.partial = window[HEADER + complete];
         self.bits = (encoder.bit % 8) as u8;
         self.delta = encoder.delta as u32;
         self.count = encoder.count as u8;
         (self.leading, self.trailing) = (encoder.leading, encoder.trailing);
         (self.time, self.value) = (timestamp, value);
+    }
+
+    /// Where the tail ends.
+    #[inline]
+    fn tail_length(&self) -> usize {
+        usize::from(self.complete) % BLOCK
+    }
+
+    /// Appends complete bytes: the first `count` ones of `bytes`.
+    #[inline]
+    fn push_few(&mut self, slab: &mut Slab, bytes: &[u8; 16], count: usize) {
+        let at = self.tail_length();
+        // A copy of fixed size is a move; what is written too much is written again.
+        if at + count < BLOCK && at + 16 <= TAIL {
+            self.tail[at..at + 16].copy_from_slice(bytes);
+            self.complete += count as u16;
+        } else {
+            self.push(slab, &bytes[..count]);
+        }
+    }
+
+    /// Appends complete bytes. A tail that is a whole block goes to the slab.
+    fn push(&mut self, slab: &mut Slab, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let at = self.tail_length();
+            let (now, later) = bytes.split_at(bytes.len().min(BLOCK - at));
+            self.tail[at..at + now.len()].copy_from_slice(now);
+            self.complete += now.len() as u16;
+            bytes = later;
+            if let (0, Some(block)) = (self.tail_length(), self.tail.first_chunk()) {
+                slab.push(&mut self.chain, block);
+            }
+        }
     }
 
     fn open_chunk(&mut self, segment: u32, timestamp: i64) {
@@ -316,7 +350,8 @@ impl Row {
     /// Appends the bytes of the open chunk to `out`.
     pub(crate) fn copy_chunk(&self, slab: &Slab, out: &mut Vec<u8>) {
         out.extend_from_slice(&u16::from(self.count).to_be_bytes());
-        slab.copy(self.chain, usize::from(self.complete), out);
+        slab.copy(self.chain, out);
+        out.extend_from_slice(&self.tail[..self.tail_length()]);
         if self.bits > 0 {
             out.push(self.partial);
         }
@@ -330,6 +365,22 @@ impl Row {
         self.closed = closed;
     }
 }
+
+/// Asks for a cache line without waiting for it.
+#[inline]
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+fn prefetch(line: &[u8; TAIL]) {
+    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+    // SAFETY: a hint to the processor: it reads nothing that the program sees, and can't fail; SSE is
+    // part of x86_64.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(line).cast()) }
+}
+
+/// Elsewhere the second pass waits for itself.
+#[inline]
+#[cfg(not(target_arch = "x86_64"))]
+fn prefetch(_: &[u8; TAIL]) {}
 
 /// The rows of a shard.
 #[derive(Default)]
