@@ -12,8 +12,6 @@ pub const STEP_MS: i64 = 60_000;
 pub const SERIES: usize = 20;
 /// Workers that scrape, each with an appender of its own.
 const WORKERS: usize = 4;
-/// Pods of which the samples are counted, of those that are gone.
-const REMEMBERED: usize = 8;
 const STALE: f64 = f64::from_bits(0x7ff0_0000_0000_0002);
 
 /// A pod that was, or is.
@@ -38,6 +36,7 @@ impl Pod {
 pub struct Fleet {
     /// Oldest first.
     pods: VecDeque<Pod>,
+    /// One of those that ended at a time.
     gone: Vec<Pod>,
     appenders: Vec<Appender>,
     random: Random,
@@ -71,8 +70,7 @@ impl Fleet {
                 pod.ended = Some(now);
                 let appender = &mut self.appenders[index % WORKERS];
                 pod.ids.iter().for_each(|&id| appender.append(id, now, STALE));
-                // One in an hour, so that its samples are looked for all the time from then on.
-                if index == 0 && self.gone.len() < REMEMBERED && self.born % 3 == 0 {
+                if index == 0 {
                     self.gone.push(pod);
                 }
             }

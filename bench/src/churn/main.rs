@@ -6,8 +6,9 @@
 //! 2. Every ten minutes the oldest tenth of the pods ends with stale markers, and as many others begin.
 //! 3. Resident memory is read after each ten minutes. From the third hour on, when the head has had all that
 //!    it ever holds at once, the most is compared with the least.
-//! 4. Samples of pods of every age are counted by queries each hour: those in the head, those that left it,
-//!    those in blocks.
+//! 4. At the end, samples of pods of every age are counted by queries: those in the head, those that left it,
+//!    those in blocks. Not before: pages of blocks that a query has read stay resident until the system wants
+//!    them back, and are no memory of the head.
 //!
 //! Simulated time passes hundreds of times faster than memory is given back: the allocator, which is the
 //! server's, is asked to give back at once what it otherwise gives back within ten seconds.
@@ -62,7 +63,9 @@ fn main() -> Result<ExitCode, Failure> {
     while let Some(argument) = arguments.next() {
         match &*argument {
             "--smoke" => (size, smoke) = (SMOKE, true),
-            "--pods" => size.pods = arguments.next().ok_or("--pods: a number is missing")?.parse()?,
+            "--pods" => {
+                size.pods = arguments.next().ok_or("--pods: a number is missing")?.parse()?
+            }
             _ => return Err(format!("{argument}: unknown; there are --smoke, --pods").into()),
         }
     }
@@ -86,8 +89,16 @@ fn run(root: &std::path::Path, size: &Size, smoke: bool) -> Result<(), Failure> 
     let (mut most, mut least, mut departed) = (f64::MIN, f64::MAX, 0);
     let (mut anonymous_most, mut longest) = (0_f64, 0.0_f64);
     let mut table = Table::new([
-        "hour", "resident MB", "anonymous MB", "series", "departed", "files", "blocks", "chunk MB",
-        "maintenance s", "longest s",
+        "hour",
+        "resident MB",
+        "anonymous MB",
+        "series",
+        "departed",
+        "files",
+        "blocks",
+        "chunk MB",
+        "maintenance s",
+        "longest s",
     ]);
     for round in 0..size.hours * ROUNDS_PER_HOUR {
         let mut maintained = 0.0;
@@ -109,9 +120,6 @@ fn run(root: &std::path::Path, size: &Size, smoke: bool) -> Result<(), Failure> 
             (most, least) = (most.max(resident), least.min(resident));
             anonymous_most = anonymous_most.max(anonymous);
         }
-        if (round + 1) % ROUNDS_PER_HOUR == 0 {
-            check(&db, &fleet, now)?;
-        }
         let stats = db.stats();
         table.row([
             format!("{:.2}", (round + 1) as f64 / ROUNDS_PER_HOUR as f64),
@@ -126,6 +134,7 @@ fn run(root: &std::path::Path, size: &Size, smoke: bool) -> Result<(), Failure> 
             format!("{longest:.2}"),
         ]);
     }
+    check(&db, &fleet, now)?;
     table.print();
     let flat = (most - least) / least;
     let per_series = (most - before) / fleet.series() as f64;
