@@ -18,12 +18,7 @@ use crate::workload::{self, Workload};
 
 /// Runs until it is killed.
 pub fn run(options: &Options) -> Result<(), Failure> {
-    let workload = Workload {
-        targets: options.count("targets")?,
-        series: options.count("series")?,
-        scrapes: options.count("scrapes")?,
-        start: options.setting("start")?.parse()?,
-    };
+    let workload = Workload::of(options)?;
     let workers = options.count("workers")?.max(1);
     let directory = Directory::open(Path::new(options.setting("data")?))?;
     let now = workload.time(0, 0);

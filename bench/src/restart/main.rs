@@ -105,14 +105,21 @@ fn open(
 ) -> Result<Measured, Failure> {
     let mut measured = Measured::default();
     let data = format!("data={}", data.display());
-    let now = format!("now={}", workload.time(0, workload.scrapes + 1));
-    for _ in 0..ROUNDS {
-        let words = ["--engine", "open", "--set", &data, "--set", &now];
-        let lines = run_peer(program, &words);
-        let line = lines.first().ok_or("the store was not opened")?;
+    let settings = workload.settings();
+    for round in 0..ROUNDS {
+        let mut words = vec!["--engine", "open", "--set", &data];
+        words.extend(settings.iter().map(String::as_str));
+        if round == 0 {
+            words.extend(["--set", "check=all"]);
+        }
+        let mut lines = run_peer(program, &words);
+        let mut line = lines.pop().ok_or("the store was not opened, or holds something else")?;
+        line.set("ran", remains.resident);
+        if let Some(found) = line.number("found") {
+            line.set("lost", remains.committed.saturating_sub(found as u64));
+        }
         println!("{line}");
-        measured.take(line);
-        measured.take(&Line::new("store").with("ran", remains.resident));
+        measured.take(&line);
         if line.number("series") != Some(workload.all_series() as f64) {
             return Err("the store opened with another number of series".into());
         }

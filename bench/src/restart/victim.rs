@@ -56,12 +56,8 @@ pub fn run(
     data: &Path,
 ) -> Result<Remains, Failure> {
     let mut command = Command::new(program);
-    command.args(words);
+    command.args(words).args(workload.settings());
     let settings = [
-        ("targets", workload.targets.to_string()),
-        ("series", workload.series.to_string()),
-        ("scrapes", workload.scrapes.to_string()),
-        ("start", workload.start.to_string()),
         ("workers", std::thread::available_parallelism().map_or(1, usize::from).to_string()),
         ("data", data.display().to_string()),
     ];

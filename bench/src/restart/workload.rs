@@ -1,6 +1,7 @@
 //! The series and samples, by formula: `bench/peers/WORKLOADS.md`, "restart".
 
-use std::fmt::Write as _;
+use bench::Failure;
+use bench::options::Options;
 
 /// From one scrape of a target to the next, in milliseconds.
 pub const INTERVAL_MS: i64 = 10_000;
@@ -19,6 +20,28 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// The one that a child is told.
+    pub fn of(options: &Options) -> Result<Workload, Failure> {
+        Ok(Workload {
+            targets: options.count("targets")?,
+            series: options.count("series")?,
+            scrapes: options.count("scrapes")?,
+            start: options.setting("start")?.parse()?,
+        })
+    }
+
+    /// The words that tell it to a child.
+    pub fn settings(&self) -> Vec<String> {
+        let Workload { targets, series, scrapes, start } = self;
+        let settings = [
+            format!("targets={targets}"),
+            format!("series={series}"),
+            format!("scrapes={scrapes}"),
+            format!("start={start}"),
+        ];
+        settings.into_iter().flat_map(|setting| ["--set".to_owned(), setting]).collect()
+    }
+
     /// All series.
     pub fn all_series(&self) -> usize {
         self.targets * self.series
@@ -69,19 +92,15 @@ pub fn metric(number: usize) -> String {
 /// The labels of series `s` of target `t`: ten, 200 bytes, sorted by name.
 pub fn labels(t: usize, s: usize, out: &mut Vec<(&'static str, String)>) {
     out.clear();
-    let mut put = |name, write: &dyn Fn(&mut String)| {
-        let mut value = String::new();
-        write(&mut value);
-        out.push((name, value));
-    };
-    put("__name__", &|v| v.push_str(&metric(s % METRICS)));
-    put("cluster", &|v| v.push_str("production-eu-1"));
-    put("container", &|v| drop(write!(v, "container-{}", s / METRICS)));
-    put("endpoint", &|v| v.push_str("metrics"));
-    put("instance", &|v| drop(write!(v, "10.{}.{}.1:8080", t / 250, t % 250)));
-    put("job", &|v| v.push_str("kubernetes-pods"));
-    put("namespace", &|v| drop(write!(v, "team-{}", t % 20)));
-    put("node", &|v| drop(write!(v, "node-{:03}.eu-1.internal", t % 50)));
-    put("pod", &|v| drop(write!(v, "workload-{}-7c9f6d5b8-{t:05}", t / 5)));
-    put("service", &|v| drop(write!(v, "workload-{}", t / 5)));
+    let mut put = |name, value: String| out.push((name, value));
+    put("__name__", metric(s % METRICS));
+    put("cluster", "production-eu-1".to_owned());
+    put("container", format!("container-{}", s / METRICS));
+    put("endpoint", "metrics".to_owned());
+    put("instance", format!("10.{}.{}.1:8080", t / 250, t % 250));
+    put("job", "kubernetes-pods".to_owned());
+    put("namespace", format!("team-{}", t % 20));
+    put("node", format!("node-{:03}.eu-1.internal", t % 50));
+    put("pod", format!("workload-{}-7c9f6d5b8-{t:05}", t / 5));
+    put("service", format!("workload-{}", t / 5));
 }
