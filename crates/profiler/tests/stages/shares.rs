@@ -63,7 +63,7 @@ fn thread_of(sample: &Sample<'_>) -> String {
 }
 
 /// Runs all of it.
-pub fn check() {
+pub(crate) fn check() {
     work(Duration::from_millis(20));
     let tick = Duration::from_millis(1);
     let profiler = Profiler::builder().tick(tick).budget(1.0).start().unwrap();

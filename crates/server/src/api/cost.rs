@@ -209,7 +209,7 @@ fn write(out: &mut Out, kind: Kind, tree: &Tree) {
         let parent = node.parent.map_or(-1, i64::from);
         let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let fields = [i64::from(node.name), number(node.own), number(node.total), parent];
-        json::list(out, fields, |out, field| json::integer(out, field));
+        json::list(out, fields, json::integer);
     });
     out.put(b"}");
 }

@@ -360,7 +360,7 @@ mod tests {
             ("--by-path --gzip=false", Options { by_path: true, ..base.clone() }),
             ("--interval=1m --seed=9", Options { interval: minute, seed: 9, ..base.clone() }),
             ("--misbehaving=0.05", Options { misbehaving: 0.05, ..base.clone() }),
-            ("--openmetrics", Options { openmetrics: true, ..base.clone() }),
+            ("--openmetrics", Options { openmetrics: true, ..base }),
         ] {
             assert_eq!(run(line), Ok(Wanted::Run(Box::new(expected))), "{line}");
         }

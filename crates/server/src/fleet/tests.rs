@@ -31,10 +31,9 @@ struct Read {
 
 fn read(body: &[u8], format: Format) -> Read {
     let mut read = Read { values: HashMap::new(), kinds: BTreeMap::new(), order: Vec::new() };
-    let mut reader = Reader::new(body, format);
     let mut helped = HashSet::new();
     let mut last_family = String::new();
-    while let Some(event) = reader.next() {
+    for event in Reader::new(body, format) {
         match event.unwrap_or_else(|error| panic!("{error}")) {
             Event::Sample(sample) => {
                 let series = sample.series.to_owned();
@@ -252,6 +251,6 @@ fn numbers_look_as_their_exporters_write_them() {
         let mantissa = value.strip_suffix(end).unwrap_or_else(|| panic!("{name} {value}"));
         let found = mantissa.bytes().filter(u8::is_ascii_digit).count();
         assert_eq!(found, digits, "{name} {value}");
-        assert_eq!(mantissa.contains('e'), false, "{name} {value}");
+        assert!(!mantissa.contains('e'), "{name} {value}");
     }
 }

@@ -82,12 +82,12 @@ fn solve(rows: &[Vec<f64>]) -> Vec<f64> {
         let Some(pivot) = best.filter(|row| matrix[*row][column].abs() > 1e-12) else { continue };
         free.retain(|row| *row != pivot);
         pivots[column] = Some(pivot);
-        for row in 0..size {
-            if row != pivot {
-                let times = matrix[row][column] / matrix[pivot][column];
-                for at in column..=size {
-                    matrix[row][at] -= times * matrix[pivot][at];
-                }
+        let by = matrix[pivot].clone();
+        let others = matrix.iter_mut().enumerate().filter(|(row, _)| *row != pivot);
+        for (_, cells) in others {
+            let times = cells[column] / by[column];
+            for (cell, by) in cells.iter_mut().zip(&by).skip(column) {
+                *cell -= times * by;
             }
         }
     }

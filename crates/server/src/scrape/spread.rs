@@ -196,7 +196,7 @@ mod tests {
     /// As much as whole targets can be shared out evenly, and one more or less.
     fn bound(targets: usize, interval: u64) -> f64 {
         let per_second = targets as f64 / interval as f64;
-        if targets as u64 % interval == 0 { 0.5 / per_second } else { 1.0 / per_second }
+        if (targets as u64).is_multiple_of(interval) { 0.5 / per_second } else { 1.0 / per_second }
     }
 
     #[test]
@@ -257,7 +257,7 @@ mod tests {
         place(&mut placed, &[], 2000, 10, 3);
         for round in 0..50 {
             // A tenth leaves, at random; somewhat more or fewer come.
-            placed.retain(|_| random.next_u64() % 10 > 0);
+            placed.retain(|_| !random.next_u64().is_multiple_of(10));
             let stay: Vec<_> = placed.iter().map(|placed| placed.at).collect();
             let come = 150 + (random.next_u64() % 100) as usize;
             place(&mut placed, &[], come, 10, 3);

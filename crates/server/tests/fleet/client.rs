@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use server::fleet::{Fleet, Options};
 
 /// A fleet at a port of its own.
-pub(crate) fn start(options: Options) -> Fleet {
-    Fleet::start(Options { listen: "0.0.0.0:0".to_owned(), ..options }).expect("a fleet")
+pub(crate) fn start(mut options: Options) -> Fleet {
+    "0.0.0.0:0".clone_into(&mut options.listen);
+    Fleet::start(options).expect("a fleet")
 }
 
 /// A connection to a target.

@@ -13,9 +13,8 @@ use server::fleet::{Fleet, Options, Shape};
 use wire::exposition::{Event, Format, Reader};
 
 fn samples(body: &[u8], format: Format) -> usize {
-    let mut reader = Reader::new(body, format);
     let mut samples = 0;
-    while let Some(event) = reader.next() {
+    for event in Reader::new(body, format) {
         let is_sample = matches!(event.unwrap_or_else(|error| panic!("{error}")), Event::Sample(_));
         samples += usize::from(is_sample);
     }

@@ -240,8 +240,8 @@ impl<'a> Reader<'a> {
         // Lines that resemble each other differ at their ends: those first.
         let own = at + shared;
         let end = own + rest.len();
-        let same =
-            body.get(own..end)? == rest && body[at..own] == *body.get(from..from + shared)?;
+        let same = equal(body.get(own..end)?, rest)
+            && equal(&body[at..own], body.get(from..from + shared)?);
         (same && end > at && !self.finished).then_some(end)
     }
 

@@ -68,9 +68,7 @@ pub(in super::super) fn build(plan: Plan) -> Template {
     done.names = builder.out.names;
     done.series = plan.series;
     done.replaceable = builder.out.replaceable;
-    for entries in [&mut done.text] {
-        entries.shrink_to_fit();
-    }
+    done.text.shrink_to_fit();
     done
 }
 
@@ -394,11 +392,11 @@ impl Builder {
             return;
         }
         let digits = match share {
-            ..328 => 4,
-            ..3277 => 5,
+            ..=327 => 4,
+            328..=3276 => 5,
             _ => 6,
         };
-        let base = 10u64.pow(digits - 1) + (OBSERVATIONS * share >> 16);
+        let base = 10u64.pow(digits - 1) + ((OBSERVATIONS * share) >> 16);
         let motion = Motion::Part { base, span: OBSERVATIONS, rate: 4, share };
         let look = self.looks(digits as u8, 0);
         self.number(&look, if moves { Ok(motion) } else { Err(base) }, unit);
