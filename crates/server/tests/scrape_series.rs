@@ -9,6 +9,7 @@ use server::scrape::ingest::{Body, Counts, Ingester, Report, TargetSeries};
 use store::db::{Db, Options};
 use store::disk::Directory;
 use store::{Labels, MatchOp, Matcher, Samples, Select};
+use testkit::disk::SimulatedDisk;
 use wire::exposition::Format;
 
 const START: i64 = 1_700_000_000_000;
@@ -225,7 +226,7 @@ fn job(options: &str) -> ScrapeConfig {
 }
 
 struct Stage {
-    _folder: tempfile::TempDir,
+    _folder: Option<tempfile::TempDir>,
     db: Db,
     ingester: Ingester,
     series: TargetSeries,
@@ -238,9 +239,13 @@ impl Stage {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let disk = Arc::new(Directory::open(folder.path()).unwrap());
+        Stage { _folder: Some(folder), ..Stage::on(disk) }
+    }
+
+    fn on(disk: Arc<dyn store::Disk>) -> Self {
         let (db, _) = Db::open(disk, Options::default(), START).unwrap();
         Stage {
-            _folder: folder,
+            _folder: None,
             ingester: Ingester::new(&db),
             db,
             series: TargetSeries::default(),
@@ -372,6 +377,27 @@ fn memory_is_bounded_by_what_the_target_exposes() {
         assert!(stage.scrape(&config, &broken, round).is_err());
         assert!(round <= 5 || stage.series.memory_usage() <= most * 2, "round {round}");
     }
+}
+
+/// A target that is down while the disk refuses: what lived is marked as soon as the disk takes it.
+#[test]
+fn markers_that_cannot_be_stored_come_later() {
+    let config = job("");
+    let disk = SimulatedDisk::new(1);
+    let mut stage = Stage::on(Arc::new(disk.clone()));
+    stage.scrape(&config, "a 1\nb 2\n", 0).unwrap();
+    disk.fail_one_in(1);
+    for scrape in 1..3 {
+        let now_ms = START + scrape * STEP;
+        stage.ingester.mark_all_stale(&mut stage.series, now_ms);
+        let mut counts = Counts::default();
+        assert!(stage.ingester.commit(&mut stage.series, &mut counts).is_err());
+    }
+    disk.fail_one_in(0);
+    stage.scrape(&config, "!", 3).unwrap_err();
+    stage.scrape(&config, "!", 4).unwrap_err();
+    let stored = stage.stored(5);
+    assert_eq!((&*stored["a"], &*stored["b"]), ("1 _ _ S _", "2 _ _ S _"));
 }
 
 /// Samples that the store refuses and lines that are thrown out come together: the refusal must meet

@@ -149,6 +149,7 @@ impl Known {
     /// Takes back that these lines have ended: their markers could not be stored.
     #[cold]
     pub(super) fn revive(&mut self, ended: &[Place]) {
+        self.live.grow(self.len());
         for &place in ended {
             self.live.set(place as usize);
         }
@@ -234,7 +235,8 @@ impl Known {
         self.recent.reset(order.len());
         let (mut tail, mut scratch) = (Tail::default(), Vec::new());
         for (place, before) in order.iter().enumerate() {
-            self.lines.push(old.lines.text(*before, &mut scratch), &mut tail);
+            let told = self.lines.push(old.lines.text(*before, &mut scratch), &mut tail);
+            assert!(told, "fewer lines than there were have room where those had it");
             if old.live.get(*before as usize) {
                 self.live.set(place);
             }
@@ -249,12 +251,14 @@ impl Known {
         self.orphans = old.orphans;
     }
 
-    /// The text of each comment.
+    /// The text of each comment, with the end of its line.
     pub(super) fn comments(&self, mut each: impl FnMut(&[u8])) {
         let mut scratch = Vec::new();
         for (place, kind) in self.kinds.iter().enumerate() {
             if *kind == LineKind::Comment {
-                each(self.lines.text(place as Place, &mut scratch));
+                self.lines.locate(place as Place, &mut scratch);
+                scratch.push(b'\n');
+                each(&scratch);
             }
         }
     }

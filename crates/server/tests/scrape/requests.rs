@@ -407,3 +407,26 @@ async fn https_goes_through_a_tunnel() {
     assert!(head.contains("\r\nX-Way: tunnel\r\n"), "{head}");
     stage.manager.shutdown().await;
 }
+
+/// Lines that went are thrown out every sixteen scrapes; families that are still there stay.
+#[tokio::test]
+async fn metadata_of_openmetrics_outlives_lines_that_go() {
+    let server = Server::start().await;
+    let stage = Stage::new(Options::default());
+    stage.apply(&quick(&server, ""));
+    let body = |round: usize| {
+        let text =
+            format!("# HELP a What a is.\n# TYPE a gauge\na{{round=\"{round}\"}} 1\n# EOF\n");
+        ok("Content-Type: application/openmetrics-text; version=1.0.0\r\n", text.as_bytes())
+    };
+    for round in 0..40 {
+        let seen = server.requests("/metrics").len();
+        server.answer("/metrics", body(round));
+        until("a scrape", || (server.requests("/metrics").len() > seen).then_some(())).await;
+    }
+    let target = stage.scraped("a").await;
+    let families = target.metadata();
+    let family = families.iter().find(|known| &*known.family == "a");
+    assert_eq!(family.map(|known| &*known.help), Some("What a is."), "{families:?}");
+    stage.manager.shutdown().await;
+}
