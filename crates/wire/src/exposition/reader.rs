@@ -336,20 +336,28 @@ impl std::iter::FusedIterator for Reader<'_> {}
 /// the call of a general comparison.
 #[inline]
 fn equal(a: &[u8], b: &[u8]) -> bool {
-    let eight = |text: &[u8], at: usize| text[at..].first_chunk::<8>().copied();
-    let (Some(last), length) = (a.len().checked_sub(8), a.len()) else { return a == b };
-    if length > 64 {
-        return a == b;
+    match a.len() {
+        0 => true,
+        1..=7 => a.iter().zip(b).all(|(a, b)| a == b),
+        8..=15 => equal_by::<8>(a, b),
+        16..=128 => equal_by::<16>(a, b),
+        _ => a == b,
     }
+}
+
+/// The same for texts of `N` bytes at least: the last `N` may overlap those before.
+#[inline]
+fn equal_by<const N: usize>(a: &[u8], b: &[u8]) -> bool {
+    let same = |at: usize| a[at..].first_chunk::<N>() == b[at..].first_chunk::<N>();
+    let last = a.len() - N;
     let mut at = 0;
     while at < last {
-        if eight(a, at) != eight(b, at) {
+        if !same(at) {
             return false;
         }
-        at += 8;
+        at += N;
     }
-    // The last eight overlap those before.
-    eight(a, last) == eight(b, last)
+    same(last)
 }
 
 /// A line as the grammars hand it over; the cursor stands at its end.
