@@ -97,15 +97,22 @@ impl Started {
         let lines: Vec<&str> = text.lines().collect();
         let mut shown = String::new();
         for line in &lines[lines.len().saturating_sub(LINES)..] {
-            // A log has what others wrote: nothing of it may steer the terminal.
-            let plain =
-                line.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c });
             shown.push_str("  ");
-            shown.extend(plain.take(400));
+            shown.extend(plain(line).take(400));
             shown.push('\n');
         }
         if shown.is_empty() { "  (it said nothing)\n".to_owned() } else { shown }
     }
+}
+
+/// What others wrote, without what would steer the terminal or hide text in it: control characters, also those
+/// that turn the direction of what follows.
+pub(super) fn plain(text: &str) -> impl Iterator<Item = char> {
+    let steers = |c: char| {
+        (c.is_control() && c != '\t')
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.chars().map(move |c| if steers(c) { '\u{fffd}' } else { c })
 }
 
 impl Drop for Started {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use super::child::plain;
 use crate::cli::Mistake;
 
 /// A server as it was asked for.
@@ -90,16 +91,15 @@ pub(super) fn recognise(wanted: &[Wanted]) -> Result<Vec<Contender>, String> {
         let base = kind.name();
         let same = found.iter().filter(|other| other.kind == kind).count();
         let name = if same == 0 { base.to_owned() } else { format!("{base} {}", same + 1) };
-        let version = said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-        found.push(Contender {
-            name,
-            kind,
-            version: version.chars().take(120).collect(),
-            program,
-            flags: one.flags.clone(),
-        });
+        let version: String = plain(first_line(&said)).take(120).collect();
+        found.push(Contender { name, kind, version, program, flags: one.flags.clone() });
     }
     Ok(found)
+}
+
+/// The first line that has something in it.
+fn first_line(said: &str) -> &str {
+    said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
 }
 
 /// What a program answers to `--version`, which Go's programs write anywhere.
@@ -307,6 +307,18 @@ mod tests {
         assert!(missing.contains("/no/such/server: "), "{missing}");
         let other = recognise(&[Wanted::parse("/bin/echo").unwrap()]).unwrap_err();
         assert!(other.contains("/bin/echo is no server that can be loaded"), "{other}");
+    }
+
+    #[test]
+    fn a_version_does_not_steer_the_terminal() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("prometheus-odd");
+        std::fs::write(&path, "#!/bin/sh\nprintf '\\n\\033[2J3.1\\342\\200\\256\\007\\n'\n")
+            .unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let found = recognise(&[Wanted { program: Some(path), flags: Vec::new() }]).unwrap();
+        assert_eq!(found[0].version, "\u{fffd}[2J3.1\u{fffd}\u{fffd}");
     }
 
     #[test]
