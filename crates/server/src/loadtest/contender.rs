@@ -22,11 +22,6 @@ impl Wanted {
         Wanted { program: None, flags: Vec::new() }
     }
 
-    /// This program with further flags.
-    pub(crate) fn ours_with(flags: Vec<String>) -> Self {
-        Wanted { program: None, flags }
-    }
-
     /// `unladen` or a path, and flags behind it, separated by spaces. A path that exists may have spaces.
     pub(crate) fn parse(text: &str) -> Result<Self, Mistake> {
         let whole = Path::new(text);

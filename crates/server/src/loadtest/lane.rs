@@ -16,7 +16,7 @@ use super::options::Load;
 use super::outcome::{
     Allocated, Cpu, Disk, FleetCost, Memory, Moment, Outcome, Restart, Switches, variation,
 };
-use super::process::{Look, Process, directory_bytes};
+use super::process::{Look, Process, directory_bytes, in_memory};
 use super::served::{Served, Totals};
 
 /// Series that are new to the head, of servers that count them.
@@ -298,7 +298,8 @@ impl Lane {
     }
 
     fn disk(&self, begin: &Begin, look: &Look, samples: u64) -> Disk {
-        let written = look.written.saturating_sub(begin.look.written);
+        let written =
+            (!in_memory(&self.data)).then(|| look.written.saturating_sub(begin.look.written));
         let by_name = directory_bytes(&self.data);
         let bytes: u64 = by_name.values().sum();
         let grown = bytes as i64 - begin.bytes as i64;
@@ -306,7 +307,7 @@ impl Lane {
         let is_ours = self.contender.kind == Kind::Unladen;
         Disk {
             written_bytes: written,
-            written_bytes_per_sample: per_sample(written as f64),
+            written_bytes_per_sample: written.map(|bytes| per_sample(bytes as f64)),
             bytes,
             grown_bytes: grown,
             grown_bytes_per_sample: per_sample(grown as f64),

@@ -95,6 +95,12 @@ pub fn run(request: &Request, out: &mut dyn Write) -> Result<(), String> {
         })?;
         return coefficients(&found, file, out, &progress);
     }
+    if process::in_memory(&place.path) {
+        progress.say(&format!(
+            "{} is in memory: the report won't have bytes written. Give a --directory on a disk for them",
+            place.path.display()
+        ));
+    }
     let report = runtime.block_on(async {
         tokio::select! {
             report = test(request, &place.path, &progress) => report,

@@ -125,9 +125,9 @@ pub(super) struct Allocated {
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Disk {
-    /// Handed to the file system.
-    pub(super) written_bytes: u64,
-    pub(super) written_bytes_per_sample: f64,
+    /// Handed to the file system; none where that is in memory and counts nothing.
+    pub(super) written_bytes: Option<u64>,
+    pub(super) written_bytes_per_sample: Option<f64>,
     /// Of the data directory, at the end.
     pub(super) bytes: u64,
     pub(super) grown_bytes: i64,

@@ -105,7 +105,9 @@ fn load(held: &Held, side_by_side: bool, html: &mut String) {
     chart("Samples per second", Form::Count, |moment| moment.samples as f64);
     chart("Processors", Form::Digits(2), |moment| moment.cores);
     chart("Memory (RSS)", Form::Bytes, |moment| moment.rss_bytes as f64);
-    chart("Bytes written to disk", Form::Bytes, |moment| moment.written_bytes as f64);
+    if held.servers.iter().any(|server| server.disk.written_bytes.is_some()) {
+        chart("Bytes written to disk", Form::Bytes, |moment| moment.written_bytes as f64);
+    }
     html.push_str("</div>");
 }
 

@@ -192,6 +192,16 @@ pub(super) fn directory_bytes(root: &Path) -> BTreeMap<String, u64> {
     sizes
 }
 
+/// Whether the file system of `path` is in memory, so that nothing that is written to it counts as written.
+/// One that can't be asked is taken for a disk's.
+pub(super) fn in_memory(path: &Path) -> bool {
+    /// `TMPFS_MAGIC` and `RAMFS_MAGIC` of the kernel's `linux/magic.h`.
+    const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+    // The type's width and sign differ from one architecture to the next; the number has 32 bits.
+    rustix::fs::statfs(path)
+        .is_ok_and(|found| IN_MEMORY.contains(&(found.f_type as u64 & 0xffff_ffff)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -275,6 +285,19 @@ mod tests {
         let look = process.look().unwrap();
         assert!(look.rss > 1 << 20 && look.rss_peak >= look.rss / 2, "{look:?}");
         assert!(look.threads >= 1 && look.descriptors >= 3, "{look:?}");
+    }
+
+    #[test]
+    fn file_systems_in_memory_are_told() {
+        assert!(!in_memory(Path::new("/proc")) && !in_memory(Path::new("/no/such/place")));
+        // Where it is mounted at all, it is what the mounts say.
+        let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
+        let shared = mounts.lines().find(|line| line.split(' ').nth(1) == Some("/dev/shm"));
+        let kind = shared.and_then(|line| line.split(' ').nth(2));
+        match kind {
+            Some(kind) => assert_eq!(in_memory(Path::new("/dev/shm")), kind == "tmpfs"),
+            None => println!("skipped: nothing is mounted on /dev/shm"),
+        }
     }
 
     #[test]

@@ -55,9 +55,7 @@ pub(super) const ROWS: &[Row] = &[
     row("most memory", Form::Bytes, true, |o| Some(o.memory.rss_peak_bytes as f64)),
     row("memory (PSS)", Form::Bytes, true, |o| o.memory.pss_bytes.map(|b| b as f64)),
     row("heap in use", Form::Bytes, true, |o| o.memory.heap_bytes),
-    row("bytes written per sample", Form::Digits(2), true, |o| {
-        Some(o.disk.written_bytes_per_sample)
-    }),
+    row("bytes written per sample", Form::Digits(2), true, |o| o.disk.written_bytes_per_sample),
     row("data directory", Form::Bytes, true, |o| Some(o.disk.bytes as f64)),
     row("its growth per sample, bytes", Form::Digits(2), false, |o| {
         Some(o.disk.grown_bytes_per_sample)

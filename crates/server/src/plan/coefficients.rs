@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 /// The version of the file's layout.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// Everything that was measured.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -20,6 +20,8 @@ pub(crate) struct Coefficients {
     pub(crate) unladen: String,
     /// Where, on one line.
     pub(crate) machine: String,
+    /// How many wanted to run there, at most: beside much else, processor time is estimated too high.
+    pub(crate) load_average: f64,
     pub(crate) cpu_seconds: Cpu,
     pub(crate) memory_bytes: Memory,
     pub(crate) disk_bytes: Disk,
@@ -63,7 +65,7 @@ pub(crate) struct Memory {
 pub(crate) struct Disk {
     /// Of the journal, until what stands in it is in a block.
     pub(crate) journal_per_sample: f64,
-    /// Handed to the file system, everything included.
+    /// Handed to the file system, besides blocks.
     pub(crate) written_per_sample: f64,
     pub(crate) written_per_new_series: f64,
 }
@@ -113,9 +115,11 @@ pub(crate) struct Measured {
     pub(crate) targets: f64,
     /// Of all targets together.
     pub(crate) series: f64,
-    /// In the head at the end, with those that went away.
+    /// In the head in the mean of the time, with those that went away.
     pub(crate) head_series: f64,
     pub(crate) interval_seconds: f64,
+    /// Length of a block.
+    pub(crate) block_seconds: f64,
     pub(crate) scrapes_per_second: f64,
     pub(crate) samples_per_second: f64,
     pub(crate) body_bytes_per_second: f64,
@@ -127,6 +131,17 @@ pub(crate) struct Measured {
     pub(crate) journal_bytes_per_sample: f64,
     pub(crate) chunk_bytes_per_sample: f64,
     pub(crate) index_bytes_per_series: f64,
+    /// Of the last minute, when it ended.
+    pub(crate) load_average: f64,
+}
+
+impl Measured {
+    /// What of that which was written became blocks.
+    fn block_bytes_per_second(&self) -> f64 {
+        let series = self.series + self.new_series_per_second * self.block_seconds;
+        self.samples_per_second * self.chunk_bytes_per_sample
+            + series * self.index_bytes_per_series / self.block_seconds
+    }
 }
 
 impl Coefficients {
@@ -203,7 +218,8 @@ impl Coefficients {
             "what is written",
             // The first part is what is rounded up to whole pages, again and again.
             |load| vec![1.0, load.samples_per_second, load.new_series_per_second],
-            |load| load.written_bytes_per_second,
+            // What blocks have is known for each shape.
+            |load| load.written_bytes_per_second - load.block_bytes_per_second(),
         )?;
         let descriptors =
             fit("descriptors", |load| vec![1.0, load.targets], |load| load.descriptors)?;
@@ -217,6 +233,7 @@ impl Coefficients {
             date,
             unladen: env!("CARGO_PKG_VERSION").to_owned(),
             machine,
+            load_average: loads.iter().map(|load| load.load_average).fold(0.0, f64::max),
             cpu_seconds: Cpu {
                 per_second: cpu.coefficients[0],
                 per_scrape: cpu.coefficients[1],
@@ -323,12 +340,13 @@ pub(super) fn example() -> Vec<Measured> {
     let load = |shape: &str, targets: f64, series: f64, interval: f64, bytes: f64, new: f64| {
         let samples = series / interval;
         let scrapes = targets / interval;
-        Measured {
+        let mut load = Measured {
             shape: shape.to_owned(),
             targets,
             series,
             head_series: series + 10.0 * new,
             interval_seconds: interval,
+            block_seconds: 120.0 * interval,
             scrapes_per_second: scrapes,
             samples_per_second: samples,
             body_bytes_per_second: samples * bytes,
@@ -343,7 +361,10 @@ pub(super) fn example() -> Vec<Measured> {
             journal_bytes_per_sample: 2.0,
             chunk_bytes_per_sample: bytes / 50.0,
             index_bytes_per_series: 60.0,
-        }
+            load_average: 0.5,
+        };
+        load.written_bytes_per_second += load.block_bytes_per_second();
+        load
     };
     vec![
         load("mixed", 1.0, 10.0, 1.0, 80.0, 0.0),
@@ -411,8 +432,8 @@ mod tests {
             ("{", "c.json: EOF while parsing"),
             ("{}", "missing field"),
             (
-                &found.text().replace("\"format\": 1", "\"format\": 2"),
-                "it has format 2, and 1 is understood",
+                &found.text().replace("\"format\": 2", "\"format\": 1"),
+                "it has format 1, and 2 is understood",
             ),
         ] {
             std::fs::write(&path, text).unwrap();

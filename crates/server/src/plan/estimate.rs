@@ -70,6 +70,7 @@ impl Estimate {
             series: load.series,
             head_series: series_in_memory,
             interval_seconds: load.interval,
+            block_seconds: load.block,
             scrapes_per_second: load.targets / load.interval,
             samples_per_second: samples,
             body_bytes_per_second: body_bytes,
@@ -111,7 +112,8 @@ impl Estimate {
             // One block is already written while the oldest one is still there.
             disk_bytes: block_bytes * (blocks.ceil() + 1.0) + head_bytes,
             disk_head_bytes: head_bytes,
-            written_bytes_per_second: samples * disk.written_per_sample
+            written_bytes_per_second: block_bytes / load.block
+                + samples * disk.written_per_sample
                 + load.new_series_per_second * disk.written_per_new_series,
             network_bytes_per_second: body_bytes,
             file_descriptors: by.descriptors.per_process
@@ -155,7 +157,7 @@ mod tests {
             ("a day", found.disk_bytes_per_day, block * 12.0),
             ("head", found.disk_head_bytes, head),
             ("disk", found.disk_bytes, block * 121.0 + head),
-            ("written", found.written_bytes_per_second, 3e5 + 2000.0),
+            ("written", found.written_bytes_per_second, block / 7200.0 + 3e5 + 2000.0),
             ("network", found.network_bytes_per_second, 2e7),
             // 120 blocks: an index each, and six files of chunks of half a GiB.
             ("descriptors", found.file_descriptors, 30.0 + 1000.0 + 120.0 * 7.0),

@@ -42,6 +42,7 @@ struct Answer<'a> {
 struct Origin<'a> {
     date: &'a str,
     machine: &'a str,
+    load_average: f64,
     unladen: &'a str,
     loads: usize,
 }
@@ -65,6 +66,7 @@ pub fn run(request: &Request, out: &mut dyn Write) -> Result<(), String> {
                 measured: Origin {
                     date: &by.date,
                     machine: &by.machine,
+                    load_average: by.load_average,
                     unladen: &by.unladen,
                     loads: by.loads.len(),
                 },
@@ -148,7 +150,7 @@ fn shown(load: &Load, estimate: &Estimate, by: &Coefficients) -> String {
     // Writing to a String never fails.
     let _ = write!(
         text,
-        "\nFlags: {}\n\nMeasured on {} with unladen {}, {} loads, on {}.\n\
+        "\nFlags: {}\n\nMeasured on {} with unladen {}, {} loads, on {}, load average up to {:.1}.\n\
          It rests on shape {:?}: {:.0} bytes of body and {:.2} bytes of chunk for each sample, values that move\n\
          as those of the exporters that unladen fleet imitates; series that went away stay in memory for {:.0}\n\
          minutes. Another processor needs another part of its time: unladen loadtest --calibrate measures yours.\n",
@@ -157,6 +159,7 @@ fn shown(load: &Load, estimate: &Estimate, by: &Coefficients) -> String {
         by.unladen,
         by.loads.len(),
         by.machine,
+        by.load_average,
         load.shape,
         by.shape(&load.shape).map_or(0.0, |shape| shape.body_bytes_per_sample),
         by.shape(&load.shape).map_or(0.0, |shape| shape.chunk_bytes_per_sample),
