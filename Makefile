@@ -103,7 +103,7 @@ bench-fleet: page
 	$(bench-build) --features fleet --bin bench-fleet
 	cd bench && target/release/bench-fleet $(ARGS)
 
-# What `unladen plan` says of three loads, and what they take; about eight minutes. The coefficients of another
+# What `unladen plan` says of four loads, and what they take; 25 minutes, 12 of them for the largest. The coefficients of another
 # machine: unladen loadtest --calibrate=FILE, then make bench-plan ARGS=--coefficients=FILE
 bench-plan: page
 	$(CARGO) build --release --locked --bin unladen

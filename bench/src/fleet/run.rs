@@ -26,10 +26,12 @@ pub struct Options {
     pub no_peers: bool,
     pub no_side_by_side: bool,
     pub coefficients: Option<PathBuf>,
+    /// Of those whose estimates are measured: these. All where none is named.
+    pub loads: Option<Vec<String>>,
 }
 
 const HELP: &str = "--smoke, --duration=5m, --warmup=40s, --intervals=10s,2s, --targets=500, --series=1000, \
-                    --peer=PROGRAM, --no-peers, --no-side-by-side, --plan, --coefficients=FILE";
+                    --peer=PROGRAM, --no-peers, --no-side-by-side, --plan, --coefficients=FILE, --loads=NAME,NAME";
 
 impl Options {
     /// Reads the command line.
@@ -50,6 +52,7 @@ impl Options {
                 "--intervals" => {
                     options.intervals = Some(value.split(',').map(str::to_owned).collect());
                 }
+                "--loads" => options.loads = Some(value.split(',').map(str::to_owned).collect()),
                 "--targets" => options.targets = Some(number()?),
                 "--series" => options.series = Some(number()?),
                 "--peer" => options.peers.push(value.into()),
@@ -81,16 +84,31 @@ pub fn loadtest(name: &str, arguments: &[String]) -> Result<Value, Failure> {
     std::fs::create_dir_all(&out)?;
     let json = out.join(format!("{name}.json"));
     let page = out.join(format!("{name}.html"));
+    // Not in the system's directory for what is temporary: that may be in memory, where nothing is written.
+    let data = out.join(format!("{name}-data"));
+    remove(&data)?;
     let status = Command::new(program()?)
         .arg("loadtest")
         .args(arguments)
         .arg(format!("--json={}", json.display()))
         .arg(format!("--html={}", page.display()))
+        .arg(format!("--directory={}", data.display()))
         .status()?;
+    // After a failure, data and logs stay.
     if !status.success() {
         return Err(format!("the load test {name} ended with {status}").into());
     }
+    remove(&data)?;
     Ok(serde_json::from_str(&std::fs::read_to_string(json)?)?)
+}
+
+fn remove(directory: &Path) -> Result<(), Failure> {
+    match std::fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(format!("{}: {error}", directory.display()).into())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A figure of a server in a report, by its path.
