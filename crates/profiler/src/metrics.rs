@@ -43,7 +43,7 @@ const COUNTERS: [Row<Statistics>; 7] = [
     ("profiler_ticks_total", "Ticks, at each of which some threads have their turn.", |s| s.ticks),
     (
         "profiler_ticks_skipped_total",
-        "Ticks left out for the sake of the budget, or because no thread ran.",
+        "Ticks left out for the sake of the budget, or because little ran.",
         |s| s.ticks_skipped,
     ),
     ("profiler_samples_total", "Stacks that time was given to.", |s| s.samples),

@@ -51,8 +51,9 @@ impl Builder {
     }
 
     /// The time between ticks, in the middle; 20 ms without this. Each is up to a quarter shorter or longer,
-    /// so that sampling does not keep step with what the program does regularly. At 0, one tick follows
-    /// the other, as far as the budget allows.
+    /// so that sampling does not keep step with what the program does regularly. Where the program has less
+    /// than a tenth of a processor, it grows, so that as much of its work lies between two ticks, up to ten
+    /// times of this. At 0, one tick follows the other, as far as the budget allows.
     #[must_use]
     pub fn tick(mut self, tick: Duration) -> Self {
         self.tick = tick;
@@ -423,7 +424,7 @@ impl Shared {
             if let Some(skipped @ 1..) = elapsed.checked_div(tick).and_then(|n| n.checked_sub(1)) {
                 counters.ticks_skipped.add(skipped);
             }
-            pause = budget.pause(elapsed, ticked.cost, ticked.idle);
+            pause = budget.pause(elapsed, ticked.cost, ticked.ran);
             counters.pause_ns.set(pause);
         }
     }

@@ -2,7 +2,7 @@
 
 use profiler::profile::{
     Label, LabelValue, LabelsId, Limits, Mapping, Profile, Stack, Symbol, Symbolize, Tables,
-    ValueType, WriteOptions,
+    ValueType, Wanted, WriteOptions,
 };
 use profiler::unwind::End;
 use wire::pprof::{Document, LabelValue as Read};
@@ -288,4 +288,53 @@ fn entries_are_lent_with_names() {
     let mut more = 0;
     window.for_each(WriteOptions::default(), |_| more += 1);
     assert_eq!(more, 0, "what was not kept is seen all the same");
+}
+
+/// Entries by label: those that are left out are seen, and nobody is asked for their names.
+#[test]
+fn entries_are_chosen_by_label() {
+    let tables = Tables::new(LIMITS);
+    tables.set_mappings(vec![mapping("main", 0x1000)], false);
+    let profile = profile(&tables);
+    let text = |key, text| Label { key, value: LabelValue::Text(text) };
+    let record = || {
+        let mut recording = profile.lock();
+        let thread = recording.labels(&[text("thread", "one")]);
+        let parse = recording.labels(&[text("stage", "parse"), text("user", "a")]);
+        let append = recording.labels(&[text("stage", "append")]);
+        let number = recording.labels(&[Label { key: "stage", value: LabelValue::Number(7) }]);
+        let none = LabelsId::default();
+        let entries = [(0x1100, parse), (0x1200, append), (0x1300, none), (0x1400, number)];
+        for (address, scope) in entries {
+            recording.record(complete(&[address]), thread, scope, &[1, 10]);
+        }
+    };
+    // In this order: a name that was asked for once is not asked for again.
+    for (key, wanted, expected, asked) in [
+        ("stage", Some("parse"), &[0x1100][..], &[0x1100][..]),
+        ("stage", Some("none"), &[], &[]),
+        ("stage", None, &[0x1300], &[0x1300]),
+        ("user", Some("a"), &[0x1100], &[]),
+        ("user", None, &[0x1200, 0x1300, 0x1400], &[0x1200, 0x1400]),
+        ("thread", Some("one"), &[0x1100, 0x1200, 0x1300, 0x1400], &[]),
+        ("thread", None, &[], &[]),
+    ] {
+        let mut window = profile.window();
+        record();
+        let mut names = Names { asked: Vec::new() };
+        let options = WriteOptions {
+            symbolizer: Some(&mut names),
+            label: Some(Wanted { key, text: wanted }),
+            ..WriteOptions::default()
+        };
+        let mut seen = Vec::new();
+        window.for_each(options, |sample| {
+            seen.extend(sample.frames().map(|frame| frame.address));
+        });
+        // A call that was inlined stands at its caller's address.
+        seen.dedup();
+        names.asked.sort_unstable();
+        assert_eq!((&seen[..], &names.asked[..]), (expected, asked), "{key} {wanted:?}");
+        window.for_each(WriteOptions::default(), |_| panic!("all were seen"));
+    }
 }

@@ -243,8 +243,9 @@ fn threads_that_end_keep_their_time() {
     let samples = read(&mut window);
     let theirs = |s: &&Read| s.thread() == "brief" || s.has("[ended threads]");
     let wall: i64 = samples.iter().filter(theirs).map(|sample| sample.wall).sum();
-    // Lists are a tenth of a second apart; where in between one ended is not known.
-    assert!((wall - lived).abs() < 8 * 60_000_000, "{wall} of {lived}");
+    // Ticks are up to a quarter of a second apart where so little is done; where in between one ended is
+    // not known.
+    assert!((wall - lived).abs() < 8 * 100_000_000, "{wall} of {lived}");
 }
 
 /// Who runs is seen, however many sleep.

@@ -93,7 +93,7 @@ pub use recording::{Profile, Recording};
 pub use samples::{Frame, Sample};
 pub use tables::Tables;
 pub use window::Window;
-pub use write::WriteOptions;
+pub use write::{Wanted, WriteOptions};
 
 use crate::unwind::{End, Module};
 

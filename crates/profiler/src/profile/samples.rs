@@ -77,10 +77,10 @@ impl fmt::Debug for Sample<'_> {
 
 impl Window {
     /// Gives each entry to which something was added, and moves the window on, as
-    /// [`write`](Window::write) does. Of the options, the symbolizer and `keep` matter. Nothing is locked
+    /// [`write`](Window::write) does. Of the options, the symbolizer, `keep` and `label` matter. Nothing is locked
     /// while `each` runs. *Growth*; copies one entry at a time.
     pub fn for_each(&mut self, mut options: WriteOptions<'_>, mut each: impl FnMut(Sample<'_>)) {
-        let look = self.begin(options.keep);
+        let look = self.begin(&options);
         if let Some(symbolizer) = options.symbolizer.take() {
             self.mark();
             symbolize::ask(&self.place.shared, &self.scratch.locations, symbolizer);

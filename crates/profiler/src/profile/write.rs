@@ -1,6 +1,6 @@
 //! Writing a window in the format of pprof.
 //!
-//! 1. The rows are copied; those that changed and are wanted are listed. Nothing is locked from here on but
+//! 1. The rows are copied; those that changed and are wanted, by what changed and by label, are listed. Nothing is locked from here on but
 //!    to fill one chunk at a time.
 //! 2. The samples, copied from their encoded stacks and labels. What they use is marked.
 //! 3. Locations that nobody asked for yet are asked for, without the lock.
@@ -24,7 +24,7 @@ use super::marks::{Marks, Places};
 use super::names::NameId;
 use super::stacks::ids;
 use super::tables::State;
-use super::{Symbolize, Window, symbolize};
+use super::{Label, LabelValue, Symbolize, Window, symbolize};
 
 /// How many samples, locations or strings are written with the lock held, at most.
 const HELD: usize = 256;
@@ -40,10 +40,31 @@ pub struct WriteOptions<'a> {
     /// Which entries are written, by what was added to their values. Those to which nothing was added never
     /// are. What is not kept counts as seen all the same.
     pub keep: fn(&[i64]) -> bool,
+    /// Which entries are written, by one of their labels; all without this. What is left out counts as seen,
+    /// and nobody is asked for its names.
+    pub label: Option<Wanted<'a>>,
     /// The column that is shown first, if not the profile's default.
     pub default: Option<usize>,
     /// Texts for people to read.
     pub comments: &'a [&'a str],
+}
+
+/// What an entry has to have for a label, of the thread's or the scope's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted<'a> {
+    /// Its key.
+    pub key: &'a str,
+    /// Its text; none for entries that have no label with this key.
+    pub text: Option<&'a str>,
+}
+
+impl Wanted<'_> {
+    fn is_met<'l>(&self, mut labels: impl Iterator<Item = Label<'l>>) -> bool {
+        match (labels.find(|label| label.key == self.key), self.text) {
+            (Some(label), Some(text)) => label.value == LabelValue::Text(text),
+            (found, text) => found.is_none() && text.is_none(),
+        }
+    }
 }
 
 impl Default for WriteOptions<'_> {
@@ -53,6 +74,7 @@ impl Default for WriteOptions<'_> {
             duration_nanos: 0,
             symbolizer: None,
             keep: |_| true,
+            label: None,
             default: None,
             comments: &[],
         }
@@ -65,6 +87,7 @@ impl std::fmt::Debug for WriteOptions<'_> {
             .field("time_nanos", &self.time_nanos)
             .field("duration_nanos", &self.duration_nanos)
             .field("has_symbolizer", &self.symbolizer.is_some())
+            .field("label", &self.label)
             .field("default", &self.default)
             .field("comments", &self.comments)
             .finish_non_exhaustive()
@@ -187,7 +210,7 @@ impl Window {
             };
             matches!(slot, Some(Ok(_)))
         };
-        let look = self.begin(options.keep);
+        let look = self.begin(&options);
         let mut writing = Writing { window: self, sink: &mut sink, is_over: false };
         writing.write(options, look.main);
         let is_over = writing.is_over;
@@ -200,7 +223,7 @@ impl Window {
     }
 
     /// Copies the rows and lists those that changed and are wanted.
-    pub(super) fn begin(&mut self, keep: fn(&[i64]) -> bool) -> Look {
+    pub(super) fn begin(&mut self, options: &WriteOptions<'_>) -> Look {
         let look = self.look();
         let width = self.width;
         let scratch = &mut self.scratch;
@@ -212,17 +235,40 @@ impl Window {
                 scratch
                     .delta
                     .extend(now.iter().zip(last).map(|(now, last)| now.wrapping_sub(*last)));
-                if keep(&scratch.delta) {
+                if (options.keep)(&scratch.delta) {
                     scratch.changed.push(index as u32);
                 }
             }
         }
+        if let Some(wanted) = options.label {
+            self.retain(wanted);
+        }
         let mut state = self.place.shared.lock();
-        scratch.reset(&state);
+        self.scratch.reset(&state);
         // A main mapping without locations might otherwise go while it is written.
         let main = state.locations.mappings.main();
         state.locations.mappings.retain(main);
         Look { clock: look, main }
+    }
+
+    /// Leaves those of the listed entries that have a label, or do not have it.
+    fn retain(&mut self, wanted: Wanted<'_>) {
+        let (mut at, mut left) = (0, 0);
+        while at < self.scratch.changed.len() {
+            let state = self.place.shared.lock();
+            let entries = state.profile(self.place.index);
+            for _ in 0..HELD {
+                let Some(&index) = self.scratch.changed.get(at) else { break };
+                let entry = entries.entry(index);
+                let labels = [entry.thread, entry.scope].into_iter();
+                if wanted.is_met(labels.flat_map(|labels| state.labels.labels(labels))) {
+                    self.scratch.changed[left] = index;
+                    left += 1;
+                }
+                at += 1;
+            }
+        }
+        self.scratch.changed.truncate(left);
     }
 
     /// What was written is seen.

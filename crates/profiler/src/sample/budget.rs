@@ -4,13 +4,19 @@
 //! 2. A tick spends what it cost.
 //! 3. The next tick is due after the usual pause, or when what was overspent is earned again; ten seconds
 //!    at the latest, since a profile that has stopped is worth nothing.
-//! 4. While nobody runs, pauses grow to eight times the usual one: there is nothing to see.
+//! 4. The usual pause is for a program that has a tenth of a processor or more. One that has less is asked
+//!    more rarely, so that as much of its work lies between two ticks, up to ten usual pauses: there is less
+//!    to see, and what it costs to look should not be a large part of a program that does little.
 
 /// The longest pause, in nanoseconds.
 pub(crate) const LONGEST: u64 = 10_000_000_000;
 
-/// How much longer a pause may become while nobody runs.
-const IDLE: u64 = 8;
+/// The program's processor time between ticks, as a part of the usual pause: where it has more, the pause
+/// does not grow.
+const WORK: u64 = 10;
+
+/// How many usual pauses one may become for want of work.
+const SELDOM: u64 = 10;
 
 /// Times in nanoseconds.
 #[derive(Clone, Debug)]
@@ -21,27 +27,30 @@ pub(crate) struct Budget {
     tick: u64,
     /// What may be spent; below zero where more was.
     balance: f64,
-    /// How many usual pauses the last one was for want of work.
-    idle: u64,
+    /// The pause that what the program does asks for.
+    wanted: u64,
 }
 
 impl Budget {
     /// `share` of one processor, above zero; `tick` between ticks at least.
     pub(crate) fn new(share: f64, tick: u64) -> Budget {
-        Budget { share, tick, balance: 0.0, idle: 1 }
+        Budget { share, tick, balance: 0.0, wanted: tick }
     }
 
-    /// How long to pause after a tick that cost `cost`, `elapsed` after the one before. `idle`: no thread
-    /// has run.
-    pub(crate) fn pause(&mut self, elapsed: u64, cost: u64, idle: bool) -> u64 {
+    /// How long to pause after a tick that cost `cost`, `elapsed` after the one before, in which the
+    /// program had `ran` of its processors.
+    pub(crate) fn pause(&mut self, elapsed: u64, cost: u64, ran: u64) -> u64 {
         let earned = elapsed as f64 * self.share;
         // What was not spent is not saved for long: a second's worth lets a burst of new threads be seen.
         let most = 1e9 * self.share;
         let least = -(LONGEST as f64) * self.share;
         self.balance = (self.balance + earned - cost as f64).clamp(least, most);
-        self.idle = if idle { (self.idle * 2).min(IDLE) } else { 1 };
+        let enough = elapsed as f64 / ran.max(1) as f64 * self.tick as f64 / WORK as f64;
+        // Twice as long at most, since one quiet moment says little of the next; shorter at once.
+        let longest = self.wanted.saturating_mul(2).min(self.tick.saturating_mul(SELDOM));
+        self.wanted = (enough as u64).min(longest).max(self.tick);
         let owed = if self.balance < 0.0 { (-self.balance / self.share) as u64 } else { 0 };
-        owed.max(self.tick * self.idle).min(LONGEST)
+        owed.max(self.wanted).min(LONGEST)
     }
 }
 
@@ -49,7 +58,8 @@ impl Budget {
 mod tests {
     use super::*;
 
-    const TICK: u64 = 10_000_000;
+    const TICK: u64 = 20_000_000;
+    const BUSY: u64 = TICK;
 
     /// The share that ticks of a cost take in the long run, and the longest pause.
     fn share_of(mut budget: Budget, cost: impl Fn(u64) -> u64) -> (f64, u64) {
@@ -58,7 +68,7 @@ mod tests {
             let elapsed = pause + cost(tick);
             time += elapsed;
             spent += cost(tick);
-            pause = budget.pause(elapsed, cost(tick), false);
+            pause = budget.pause(elapsed, cost(tick), BUSY);
             longest = longest.max(pause);
         }
         (spent as f64 / time as f64, longest)
@@ -87,11 +97,52 @@ mod tests {
         assert_eq!(longest, LONGEST);
     }
 
+    /// The pause that a program comes to which has this share of a processor, in milliseconds.
+    fn pause_at(share: f64, budget: &mut Budget) -> u64 {
+        let mut pause = TICK;
+        for _ in 0..10 {
+            pause = budget.pause(pause, 1000, (pause as f64 * share) as u64);
+        }
+        (pause + 500_000) / 1_000_000
+    }
+
     #[test]
-    fn pauses_grow_while_nobody_runs() {
+    fn a_pause_has_as_much_work_in_it_within_bounds() {
+        for (share, milliseconds) in [
+            (0.0, 200),
+            (0.000_1, 200),
+            (0.01, 200),
+            (0.02, 100),
+            (0.04, 50),
+            (0.08, 25),
+            (0.1, 20),
+            (0.5, 20),
+            (1.0, 20),
+            (64.0, 20),
+        ] {
+            let mut budget = Budget::new(0.02, TICK);
+            assert_eq!(pause_at(share, &mut budget), milliseconds, "at {share} of a processor");
+        }
+    }
+
+    #[test]
+    fn pauses_grow_step_by_step_and_shrink_at_once() {
         let mut budget = Budget::new(0.02, TICK);
-        let pauses: Vec<_> = (0..5).map(|_| budget.pause(TICK, 1000, true) / TICK).collect();
-        assert_eq!(pauses, [2, 4, 8, 8, 8]);
-        assert_eq!(budget.pause(TICK, 1000, false), TICK);
+        let pauses: Vec<_> = (0..6).map(|_| budget.pause(TICK, 1000, 0) / TICK).collect();
+        assert_eq!(pauses, [2, 4, 8, 10, 10, 10]);
+        assert_eq!(budget.pause(10 * TICK, 1000, 10 * TICK), TICK);
+    }
+
+    #[test]
+    fn usual_pauses_of_any_length_are_allowed() {
+        let pause = |tick| {
+            let mut budget = Budget::new(0.02, tick);
+            (0..9).map(|_| budget.pause(TICK, 1000, 0)).max()
+        };
+        assert_eq!(pause(1), Some(10));
+        assert_eq!(pause(LONGEST / 2), Some(LONGEST));
+        assert_eq!(pause(i64::MAX as u64), Some(LONGEST));
+        // One tick follows the other: what is overspent alone makes them wait.
+        assert_eq!(Budget::new(1.0, 0).pause(TICK, 1000, 0), 0);
     }
 }

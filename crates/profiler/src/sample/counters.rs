@@ -12,8 +12,7 @@ use crate::unwind::End;
 pub struct Statistics {
     /// Ticks there were.
     pub ticks: u64,
-    /// Ticks that were left out because they would have cost more than the budget, or because no thread
-    /// ran.
+    /// Ticks that were left out because they would have cost more than the budget, or because little ran.
     pub ticks_skipped: u64,
     /// Samples: stacks walked, and threads found asleep at the stack that is known.
     pub samples: u64,

@@ -1,6 +1,7 @@
 //! A tick.
 //!
-//! 1. Look which threads there are, now and then, and whether modules were loaded.
+//! 1. Look which threads there are, where their number says that some came or went, and whether modules
+//!    were loaded.
 //! 2. Go round: a thread whose clock has stood still since it was seen waiting is asleep, and its time goes
 //!    to the stack that is known; another gets a signal, up to so many a tick.
 //! 3. Record what handlers have written since. A thread that waits for a processor answers when it gets
@@ -23,6 +24,8 @@ use crate::{heap, scope};
 
 /// Nanoseconds between lists of threads, at least; a list takes a hundredth of the time at most.
 const LIST: u64 = 100_000_000;
+/// The age at which a list is made anew though nothing says that threads came or went.
+const OLD: u64 = 1_000_000_000;
 /// What is lost to caches that have to be filled again, as a part of what is measured. Busy threads at 500
 /// calls lost 3.1% of a processor where 2.0% were measured (`make bench-overhead`, November 2026); a
 /// budget that leaves that out is exceeded.
@@ -59,8 +62,8 @@ pub(crate) struct Options {
 pub(crate) struct Ticked {
     /// What it cost all threads together.
     pub(crate) cost: u64,
-    /// Whether nobody ran.
-    pub(crate) idle: bool,
+    /// What all threads had of a processor since the tick before, without what sampling took of it.
+    pub(crate) ran: u64,
 }
 
 /// A thread and what it is doing.
@@ -92,7 +95,12 @@ pub(crate) struct Sampler {
     signal_cost: u64,
     random: u64,
     listed: u64,
+    /// Before this there is no other list, unless somebody in it is gone.
     next_list: u64,
+    /// Whether somebody in the list is known to be gone.
+    has_gone: bool,
+    /// How many threads the kernel counted just before the list, if it had as many in the list.
+    counted: Option<u64>,
     /// Threads with a slot.
     armed: Vec<Tid>,
     /// Threads found asleep in this tick, or known to block the signal, and their clocks.
@@ -108,8 +116,9 @@ pub(crate) struct Sampler {
     /// Of the process: when this was started, and how much of what came since is in the profile.
     process_cpu: u64,
     attributed: Attributed,
-    /// Of the process, at the last tick in which nobody was interrupted.
-    idle_cpu: u64,
+    /// What others than the sampler's thread had at the last tick, and what signals and handlers took.
+    others_cpu: u64,
+    others_cost: u64,
     /// What all threads are doing, while somebody asks; by thread.
     asked: Vec<ThreadStack>,
 }
@@ -135,6 +144,8 @@ impl Sampler {
             random: clock::now() | 1,
             listed: 0,
             next_list: 0,
+            has_gone: false,
+            counted: None,
             armed: Vec::with_capacity(super::slots::SLOTS),
             known: Vec::with_capacity(options.looks_per_tick),
             ended: Vec::new(),
@@ -144,7 +155,8 @@ impl Sampler {
             labels: StageLabels::default(),
             own: None,
             process_cpu: 0,
-            idle_cpu: 0,
+            others_cpu: 0,
+            others_cost: 0,
             asked: Vec::new(),
             options,
         };
@@ -169,7 +181,7 @@ impl Sampler {
         let now = clock::now();
         let signals = self.counters.signals.get();
         let handlers = self.counters.cost_handlers_ns.get();
-        if now >= self.next_list {
+        if self.is_list_due(now) {
             self.collect();
             self.list(now);
         }
@@ -179,6 +191,10 @@ impl Sampler {
             self.wait(Duration::from_millis(5));
         }
         self.collect();
+        if self.has_gone && now >= self.next_list {
+            // Who came in its place would otherwise be seen at the next tick only.
+            self.list(now);
+        }
 
         let counters = &self.counters;
         let signals = counters.signals.get() - signals;
@@ -191,21 +207,34 @@ impl Sampler {
         let displaced = measured * DISPLACED.0 / DISPLACED.1;
         counters.cost_displaced_ns.add(displaced);
         let cost = measured + displaced;
-        Ticked { cost, idle: signals == 0 && self.armed.is_empty() && self.is_idle(own) }
+        Ticked { cost, ran: self.others_ran() }
     }
 
-    /// Whether next to nothing was done by the whole process since nobody was interrupted last: those who
-    /// ran may not have had their turn.
-    fn is_idle(&mut self, own: u64) -> bool {
-        const NEXT_TO_NOTHING: u64 = 1_000_000;
-        let before = std::mem::replace(&mut self.idle_cpu, clock::process_cpu());
-        self.idle_cpu.saturating_sub(before) < own + NEXT_TO_NOTHING
+    /// What the program's threads had of a processor since this was called last. A thread that is running
+    /// on another processor counts up to when the kernel last looked at it, some milliseconds ago.
+    fn others_ran(&mut self) -> u64 {
+        let cpu = clock::process_cpu().saturating_sub(clock::own_cpu());
+        let cost = self.counters.cost_handlers_ns.get() + self.counters.cost_signals_ns.get();
+        let ran = cpu.saturating_sub(std::mem::replace(&mut self.others_cpu, cpu));
+        ran.saturating_sub(cost - std::mem::replace(&mut self.others_cost, cost))
     }
 
-    /// A new list before long.
+    /// A new list before long: somebody is gone.
     fn list_soon(&mut self) {
         const SOON: u64 = 10_000_000;
         self.next_list = self.next_list.min(self.listed + SOON);
+        self.has_gone = true;
+    }
+
+    /// Whether there are other threads than in the list, as far as can be told without a new one: one is
+    /// gone, or their number is another. Where one came for one that went, either the latter is found gone
+    /// at its turn, or the list gets old.
+    fn is_list_due(&self, now: u64) -> bool {
+        now >= self.next_list
+            && (self.has_gone
+                || now >= self.listed + OLD
+                || self.counted.is_none()
+                || self.counted != self.tasks.count())
     }
 
     /// A number that nobody foresees, for where a round begins (xorshift64, Marsaglia 2003).
@@ -220,8 +249,11 @@ impl Sampler {
     fn list(&mut self, now: u64) {
         let before = self.listed;
         let boot = clock::since_boot();
+        let counted = self.tasks.count();
+        let (mut listed, mut has_born) = (0, false);
         let Sampler { tasks, counters, armed, ended, orphans, ring, .. } = self;
         let born = |thread: &mut Thread| {
+            has_born = true;
             let cpu = clock::cpu_of(thread.tid);
             if before == 0 {
                 // It was there before the profiler.
@@ -238,16 +270,30 @@ impl Sampler {
                 armed.retain(|&tid| tid != thread.tid);
                 orphans.extend(ring.release(slot).err());
             }
-            // It was there at the last list, and ended since: in the middle, on average.
-            ended.push((thread, before + (now - before) / 2));
+            // It was there when it had its turn, and ended since: in the middle, on average.
+            let seen = before.max(thread.accounted).min(now);
+            ended.push((thread, seen + (now - seen) / 2));
         };
         let is_alive = |tid| clock::cpu_of(tid).is_some();
         // Threads that can't be listed are those of the last list.
-        let _ = self.threads.merge(|found| tasks.list(found), is_alive, born, gone);
+        let list = |found: &mut dyn FnMut(Tid)| {
+            tasks.list(|tid| {
+                listed += 1;
+                found(tid);
+            })
+        };
+        let result = self.threads.merge(list, is_alive, born, gone);
+        // Not where the kernel does not count, left somebody out, or somebody came in between.
+        let is_true = |counted: &u64| result.is_ok() && *counted == listed;
+        self.counted = counted.filter(is_true);
+        self.has_gone = false;
         self.listed = now;
         let took = clock::now() - now;
         self.next_list = now + LIST.max(100 * took);
-        (self.scope_changes, self.stage_changes) = (u64::MAX, u64::MAX);
+        if has_born {
+            // They may have had their cells before they were seen.
+            (self.scope_changes, self.stage_changes) = (u64::MAX, u64::MAX);
+        }
         self.counters.threads.set(self.threads.len() as u64);
     }
 
@@ -403,7 +449,10 @@ impl Sampler {
         }
         // Not again at every turn.
         thread.armed_at = now;
-        let Some(status) = Status::read(thread.tid) else { return };
+        let Some(status) = Status::read(thread.tid) else {
+            self.list_soon();
+            return;
+        };
         let is_blocked = status.has_blocked(signal) || status.has_ended();
         if status.awaits(signal) && !is_blocked {
             return;

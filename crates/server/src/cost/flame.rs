@@ -3,14 +3,12 @@
 //! 1. A window is opened, on everything since the start or on what comes from now on.
 //! 2. Whoever wants what comes waits; nothing is held meanwhile but the window.
 //! 3. Entries that have the stage's label are added to a tree, which is cut to the nodes that are wanted.
-//!    Names are asked for once per address and kept by the profiler's tables. When the time that a request
+//!    Names are asked for once per address, of these entries alone, and kept by the profiler's tables. When the time that a request
 //!    may take is up, what has no name by then is shown as the file it is in.
 
 use std::time::{Duration, Instant};
 
-use profiler::profile::{
-    Frame, LabelValue, Mapping, Profile, Sample, Symbol, Symbolize, Window, WriteOptions,
-};
+use profiler::profile::{Frame, Mapping, Profile, Symbol, Symbolize, Wanted, Window, WriteOptions};
 use profiler::symbols::Resolver;
 
 use super::tree::{Builder, Tree};
@@ -129,6 +127,7 @@ impl Collection {
                 2 => |values| values[2] > 0,
                 _ => |values| values[3] > 0,
             },
+            label: request.stage.as_deref().map(of_stage),
             symbolizer: Some(&mut symbolizer),
             ..WriteOptions::default()
         };
@@ -136,7 +135,7 @@ impl Collection {
         let mut tree = Builder::new(root);
         window.for_each(options, |sample| {
             let value = u64::try_from(sample.values()[column]).unwrap_or(0);
-            if value > 0 && is_of(request.stage.as_deref(), &sample) {
+            if value > 0 {
                 tree.add(sample.frames().map(Name), value);
             }
         });
@@ -144,15 +143,9 @@ impl Collection {
     }
 }
 
-/// Whether a sample is of a stage.
-fn is_of(stage: Option<&str>, sample: &Sample<'_>) -> bool {
-    let Some(wanted) = stage else { return true };
-    let label = sample.labels().find(|label| label.key == "stage");
-    match label.map(|label| label.value) {
-        Some(LabelValue::Text(stage)) => stage == wanted,
-        Some(LabelValue::Number(_)) => false,
-        None => wanted == "none",
-    }
+/// What samples of a stage have for a label. What is outside of all has none.
+fn of_stage(stage: &str) -> Wanted<'_> {
+    Wanted { key: "stage", text: (stage != "none").then_some(stage) }
 }
 
 /// A call's name: that of the function, or of the file in which it is.
