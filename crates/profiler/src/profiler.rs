@@ -250,8 +250,8 @@ impl Profiler {
     /// Calls `each` with every [stage](crate::stage) and the processor time that threads had in it, by
     /// their samples. `none` has what was outside of all stages, or before the profiler was started, so
     /// that the sum is the process' processor time; `profiler` the sampler's own thread. Exact up to the
-    /// last [`settle`](Self::settle), a second old at most without, and not lower than before. *Steady*,
-    /// locks nothing.
+    /// last [`settle`](Self::settle), otherwise up to a thread's last turn, which is a second ago at most
+    /// where there are no more than two hundred threads; and not lower than before. *Steady*, locks nothing.
     pub fn stage_cpu(&self, each: impl FnMut(&'static str, Duration)) {
         self.0.counters.stage_cpu(each);
     }
