@@ -37,6 +37,7 @@ pub(crate) struct Metrics {
     blocks_cut: Counter,
     blocks_deleted: Counter,
     maintenance_failures: Counter,
+    damages: Counter,
     corruptions: Arc<AtomicU64>,
     replay_seconds: Gauge,
 }
@@ -97,6 +98,10 @@ impl Metrics {
             maintenance_failures: counter(
                 "prometheus_tsdb_compactions_failed_total",
                 "Rounds of maintenance that failed.",
+            )?,
+            damages: counter(
+                "unladen_store_damages_total",
+                "Damaged places that maintenance came across.",
             )?,
             corruptions: Arc::default(),
             replay_seconds: gauge(
@@ -220,7 +225,7 @@ impl Metrics {
     }
 
     pub(crate) fn opened(&self, recovery: &Recovery, took: Duration) {
-        self.corruptions.store(recovery.damages.len() as u64, Relaxed);
+        self.corruptions.store(recovery.damaged, Relaxed);
         self.replay_seconds.set(took.as_secs_f64());
     }
 
@@ -231,6 +236,7 @@ impl Metrics {
     pub(crate) fn maintained(&self, done: &Maintained) {
         self.blocks_cut.add(done.blocks_cut);
         self.blocks_deleted.add(done.blocks_deleted);
+        self.damages.add(done.damaged);
     }
 
     pub(crate) fn maintenance_failed(&self) {

@@ -450,26 +450,33 @@ fn fingerprint(files: &[PathBuf]) -> Fingerprint {
     files.iter().map(|path| (path.clone(), hash(path))).collect()
 }
 
+/// Damaged places that a round of the store's work tells one by one in the log.
+const DAMAGES_LOGGED: usize = 10;
+
 /// One round of the store's regular work.
 fn maintain(app: &App, db: &Db) {
-    match db.maintain(now_ms()) {
-        Ok(done) => {
-            if done.blocks_cut + done.blocks_deleted > 0 {
-                tracing::info!(
-                    cut = done.blocks_cut,
-                    deleted = done.blocks_deleted,
-                    series_removed = done.series_removed,
-                    segments_removed = done.segments_removed,
-                    "Blocks changed"
-                );
-            }
-            app.metrics.maintained(&done);
-        }
-        Err(error) => {
-            tracing::error!(%error, "the store's regular work failed and is tried again");
-            app.metrics.maintenance_failed();
-        }
+    let done = db.maintain(now_ms()).unwrap_or_else(|unfinished| {
+        let store::Unfinished { done, error } = *unfinished;
+        tracing::error!(%error, "the store's regular work failed and is tried again");
+        app.metrics.maintenance_failed();
+        done
+    });
+    if done.blocks_cut + done.blocks_deleted > 0 {
+        tracing::info!(
+            cut = done.blocks_cut,
+            deleted = done.blocks_deleted,
+            series_removed = done.series_removed,
+            segments_removed = done.segments_removed,
+            "Blocks changed"
+        );
     }
+    for damage in done.damages.iter().take(DAMAGES_LOGGED) {
+        tracing::error!("{damage}");
+    }
+    if done.damaged > DAMAGES_LOGGED as u64 {
+        tracing::error!(damaged = done.damaged, "More of the store is damaged than is told here");
+    }
+    app.metrics.maintained(&done);
 }
 
 impl Server {

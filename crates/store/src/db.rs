@@ -91,6 +91,9 @@ pub struct Committed {
     pub rejected: Vec<(usize, Rejected)>,
 }
 
+/// Damages that a start or a round of maintenance tells one by one.
+pub(crate) const DAMAGES_MAX: usize = 100;
+
 /// What opening found.
 #[derive(Clone, Debug, Default)]
 pub struct Recovery {
@@ -131,8 +134,41 @@ pub struct Maintained {
     pub segments_removed: u64,
     /// Chunks closed because nothing came for them any more, or the journal waited for them.
     pub chunks_closed: u64,
-    /// What could not be read, a line each.
+    /// Places that could not be read because they are damaged. What stands there is lost; the next round
+    /// does not come across it again, or says it again.
+    pub damaged: u64,
+    /// The first hundred of them, a line each.
     pub damages: Vec<String>,
+}
+
+impl Maintained {
+    pub(crate) fn damage(&mut self, what: impl FnOnce() -> String) {
+        self.damaged += 1;
+        if self.damages.len() < DAMAGES_MAX {
+            self.damages.push(what());
+        }
+    }
+}
+
+/// A round of maintenance of which a part failed.
+#[derive(Debug)]
+pub struct Unfinished {
+    /// What was done all the same.
+    pub done: Maintained,
+    /// Why the first of the parts that failed did; the next round tries them again.
+    pub error: Error,
+}
+
+impl std::fmt::Display for Unfinished {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl std::error::Error for Unfinished {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.error.source()
+    }
 }
 
 /// Figures about the store, for `/status/tsdb` and its own metrics.
@@ -323,8 +359,8 @@ impl Db {
     /// is nothing to do.
     ///
     /// # Errors
-    /// The disk refused; the next call tries again.
-    pub fn maintain(&self, now_ms: i64) -> Result<Maintained, Error> {
+    /// The disk refused; the next call tries again. What was done is told beside the reason.
+    pub fn maintain(&self, now_ms: i64) -> Result<Maintained, Box<Unfinished>> {
         self.core.maintenance.lock().run(&self.core, now_ms)
     }
 

@@ -21,7 +21,7 @@ pub mod select;
 
 pub use db::{
     Appender, Cardinality, Committed, Db, Maintained, Memory, Options, Querier, Recovery, Rejected,
-    SeriesId, Stats,
+    SeriesId, Stats, Unfinished,
 };
 pub use disk::Disk;
 pub use error::Error;

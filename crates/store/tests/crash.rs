@@ -25,6 +25,8 @@ struct Life {
     committed: Content,
     /// What of it was committed before the last sync.
     synced: Content,
+    /// One opening of a file in so many fails in maintenance; 0 is none.
+    refusing: u64,
     /// Series that left.
     departed: u64,
     /// What was ever handed in.
@@ -89,8 +91,10 @@ impl Life {
                     }
                 }
                 1..4 => {
-                    let done = db.maintain(self.now);
-                    self.departed += done.map_or(0, |done| done.series_departed);
+                    disk.refuse_one_in(self.refusing);
+                    let done = db.maintain(self.now).unwrap_or_else(|unfinished| unfinished.done);
+                    disk.refuse_one_in(0);
+                    self.departed += done.series_departed;
                 }
                 4 => self.now += self.random.below(200_000) as i64,
                 5 => {
@@ -142,6 +146,7 @@ fn run(seed: u64, failing: u64, range: i64) -> u64 {
     let mut life = Life {
         random: Random::new(seed ^ 0xabcd),
         range,
+        refusing: if failing > 0 { 1 + failing * 2 } else { 0 },
         departed: 0,
         now: 5_000_000,
         committed: Content::new(),
@@ -175,7 +180,9 @@ fn run(seed: u64, failing: u64, range: i64) -> u64 {
         disk.fail_one_in(2);
         for _ in 0..4 {
             life.now += 20_000;
+            disk.refuse_one_in(4);
             let _ = (db.maintain(life.now), life.commit(&mut db.appender()), db.sync());
+            disk.refuse_one_in(0);
         }
         disk.fail_one_in(0);
         for _ in 0..2 {

@@ -289,18 +289,68 @@ fn a_disk_that_refuses_leaves_everything_as_it_was() {
         }
         assert_eq!((db.stats().series, db.stats().departed_series), (20, 0));
         disk.fail_one_in(failing + 1);
+        let mut departed = 0;
         for _ in 0..10 {
             world.now += 5 * MINUTE;
-            let _ = db.maintain(world.now);
+            let done = db.maintain(world.now).unwrap_or_else(|unfinished| unfinished.done);
+            departed += done.series_departed;
             world.check(&db, "while the disk refuses");
         }
         disk.fail_one_in(0);
         for _ in 0..2 {
-            world.run(&db, 12..20, 6);
+            departed += world.run(&db, 12..20, 6);
         }
+        assert_eq!(departed, 12, "what was done is told beside what failed");
         assert_eq!((db.stats().series, db.stats().departed_series), (8, 12));
         world.check(&db, "tried again");
         assert!(!disk.files().iter().any(|(path, _)| path.contains(".tmp")));
+    }
+}
+
+/// What can't be opened now is not lost: it is in the block that is cut later.
+#[test]
+fn a_block_waits_for_files_that_cannot_be_opened() {
+    for refusing in 1..6 {
+        let disk = SimulatedDisk::new(refusing);
+        let (db, _) = open(&disk);
+        let mut world = World::new();
+        world.run(&db, 0..20, 30);
+        world.now += MINUTE;
+        world.end(&db, 0..12);
+        world.run(&db, 12..20, 20);
+        assert_eq!(db.stats().departed_series, 12);
+        // Behind a long pause there is nothing to cut, and the head begins at what comes after it.
+        world.now += 5 * RANGE;
+        for _ in 0..3 {
+            world.now += MINUTE;
+            world.scrape(&db, 10..16);
+        }
+        disk.refuse_one_in(refusing);
+        let mut failed = 0;
+        for _ in 0..12 {
+            world.now += MINUTE;
+            match db.maintain(world.now) {
+                Ok(done) => assert_eq!(done.damaged, 0, "{:?}", done.damages),
+                Err(unfinished) => {
+                    assert_eq!(unfinished.done.damaged, 0, "{:?}", unfinished.done.damages);
+                    failed += 1;
+                }
+            }
+            disk.refuse_one_in(0);
+            world.check(&db, "while files can't be opened");
+            disk.refuse_one_in(refusing);
+        }
+        assert!(failed > 0, "one in {refusing}");
+        disk.refuse_one_in(0);
+        for _ in 0..3 {
+            world.now += MINUTE;
+            db.maintain(world.now).unwrap();
+        }
+        assert_eq!((db.stats().blocks, db.stats().departed_files), (1, 0), "one in {refusing}");
+        world.check(&db, "in the block");
+        drop(db);
+        let (db, _) = open(&disk.restart(End::Kill));
+        world.check(&db, "in the block, after a start");
     }
 }
 

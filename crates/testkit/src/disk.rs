@@ -1,4 +1,4 @@
-//! A disk in memory that can be killed, lose power and refuse.
+//! A disk in memory that can be killed, lose power and refuse, to write as to open.
 //!
 //! What holds after which end of the process:
 //! - **Kill**: everything that was written, in every file, under every name.
@@ -121,6 +121,8 @@ struct State {
     ended: bool,
     /// One change in so many fails; 0 is none.
     failing: u64,
+    /// One opening of a file in so many fails; 0 is none.
+    refusing: u64,
     locked: bool,
     /// Handles of before a restart do nothing any more.
     epoch: u64,
@@ -170,6 +172,15 @@ impl State {
         Ok(Fate::Whole)
     }
 
+    /// Before a file is opened.
+    fn open(&mut self, epoch: u64) -> io::Result<()> {
+        self.alive(epoch)?;
+        if self.refusing > 0 && self.random.below(self.refusing) == 0 {
+            return Err(io::Error::other("injected refusal"));
+        }
+        Ok(())
+    }
+
     fn rename_or_link(&mut self, epoch: u64, change: Change) -> io::Result<()> {
         match self.change(epoch)? {
             Fate::Whole => {
@@ -198,6 +209,7 @@ impl SimulatedDisk {
             countdown: None,
             ended: false,
             failing: 0,
+            refusing: 0,
             locked: false,
             epoch: 0,
             writes: 0,
@@ -213,6 +225,12 @@ impl SimulatedDisk {
     /// Lets one change in `every` fail from now on; a write that fails is done in part. 0 ends that.
     pub fn fail_one_in(&self, every: u64) {
         self.state.lock().failing = every;
+    }
+
+    /// Lets one opening of an existing file in `every` fail from now on, to map it, to read or to append,
+    /// as a process without free handles or memory sees it. 0 ends that.
+    pub fn refuse_one_in(&self, every: u64) {
+        self.state.lock().refusing = every;
     }
 
     /// Whether the planned end has struck.
@@ -254,6 +272,7 @@ impl SimulatedDisk {
         state.countdown = None;
         state.ended = false;
         state.failing = 0;
+        state.refusing = 0;
         state.locked = false;
         state.epoch += 1;
         SimulatedDisk { state: self.state.clone(), epoch: state.epoch }
@@ -297,22 +316,22 @@ impl Disk for SimulatedDisk {
     }
 
     fn open_append(&self, path: &str) -> io::Result<Box<dyn File>> {
-        let state = self.state.lock();
-        state.alive(self.epoch)?;
+        let mut state = self.state.lock();
+        state.open(self.epoch)?;
         let inode = state.inode(path)?;
         let size = state.inodes[inode].data.len() as u64;
         Ok(Box::new(Handle { disk: self.clone(), inode, size }))
     }
 
     fn map(&self, path: &str) -> io::Result<Bytes> {
-        let state = self.state.lock();
-        state.alive(self.epoch)?;
+        let mut state = self.state.lock();
+        state.open(self.epoch)?;
         Ok(Arc::new(state.inodes[state.inode(path)?].data.clone()))
     }
 
     fn read_at(&self, path: &str, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        let state = self.state.lock();
-        state.alive(self.epoch)?;
+        let mut state = self.state.lock();
+        state.open(self.epoch)?;
         let data = &state.inodes[state.inode(path)?].data;
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
         let range = data.get(start..).and_then(|rest| rest.get(..buffer.len()));
@@ -517,6 +536,23 @@ mod tests {
             lengths.insert(disk.restart(End::Kill).len("f").unwrap());
         }
         assert!(lengths.len() > 3 && lengths.iter().all(|&length| (5..=11).contains(&length)));
+    }
+
+    #[test]
+    fn openings_are_refused_and_nothing_else_is() {
+        let disk = SimulatedDisk::new(1);
+        let mut file = disk.create("f").unwrap();
+        disk.refuse_one_in(2);
+        let mut refused = [0; 3];
+        for _ in 0..100 {
+            file.append(b"x").and_then(|()| file.sync()).unwrap();
+            refused[0] += usize::from(disk.map("f").is_err());
+            refused[1] += usize::from(disk.open_append("f").is_err());
+            refused[2] += usize::from(disk.read_at("f", 0, &mut [0]).is_err());
+        }
+        assert!(refused.iter().all(|count| (30..70).contains(count)), "{refused:?}");
+        disk.refuse_one_in(0);
+        assert!(disk.map("f").unwrap().len() == 100 && disk.open_append("f").is_ok());
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! A chunk's reference is the number of its file, from 0, in the upper half and the offset in the
 //! lower one. Chunks are copied in and lent out as they are; decoding is [`crate::chunk`]'s.
 
+use std::io;
+
 use super::layout::{
     CHECKSUM, Fields, SEGMENT_HEADER, SEGMENT_MAGIC, SEGMENT_VERSION, put_uvarint, segment_path,
     uvarint_length, verify,
@@ -83,6 +85,9 @@ pub(crate) struct Segments {
 
 impl Segments {
     /// Maps the files `000001`, `000002` and so on up to the last one that is there.
+    ///
+    /// # Errors
+    /// The disk refused. A file that is missing or damaged is told by [`Segments::damages`].
     pub(crate) fn open(disk: &dyn Disk, directory: &str) -> Result<Self, Error> {
         let chunks = format!("{directory}/chunks");
         let names = disk.list(&chunks).map_err(|error| Error::io(chunks, error))?;
@@ -91,20 +96,27 @@ impl Segments {
         let last = names.iter().filter_map(|name| name.parse::<usize>().ok()).max().unwrap_or(0);
         let files = (1..=last.min(names.len() + 1024))
             .map(|number| Self::map(disk, &segment_path(directory, number as u64)))
-            .collect();
+            .collect::<Result<_, _>>()?;
         Ok(Segments { directory: directory.to_owned(), files })
     }
 
-    fn map(disk: &dyn Disk, path: &str) -> Result<Bytes, String> {
-        let bytes = disk.map(path).map_err(|error| error.to_string())?;
+    fn map(disk: &dyn Disk, path: &str) -> Result<Result<Bytes, String>, Error> {
+        let bytes = match disk.map(path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Err(error.to_string()));
+            }
+            // It may be well at the next attempt.
+            Err(error) => return Err(Error::io(path, error)),
+        };
         let mut fields = Fields::new(&bytes);
         if fields.u32() != Some(SEGMENT_MAGIC) {
-            return Err("it does not begin as a file of chunks does".to_owned());
+            return Ok(Err("it does not begin as a file of chunks does".to_owned()));
         }
-        match fields.u8() {
+        Ok(match fields.u8() {
             Some(SEGMENT_VERSION) => Ok(bytes),
             version => Err(format!("version {version:?} is not {SEGMENT_VERSION}")),
-        }
+        })
     }
 
     /// One line for each file that cannot be read.

@@ -53,24 +53,27 @@ pub(super) fn cut(core: &Core, now_ms: i64, done: &mut Maintained) -> Result<Opt
     let to = from + range;
     head.start.fetch_max(to, Ordering::AcqRel);
     let block = write_block(core, from, to, now_ms, done)?;
+    if block.is_none() {
+        // Whoever appends from here on lowers it again, under the lock of a shard; what was appended
+        // before, the look under that lock finds.
+        head.min_time.store(to.max(newest.saturating_sub(range)), Ordering::Release);
+        // Where the look fails, this range is still the one to be cut.
+        let earliest = earliest(core, to);
+        head.min_time.fetch_min(*earliest.as_ref().unwrap_or(&oldest), Ordering::AcqRel);
+        earliest?;
+    }
     let mut view = core.view.write();
     let mut blocks = view.blocks.clone();
     done.blocks_cut += u64::from(block.is_some());
-    let empty = block.is_none();
+    if block.is_some() {
+        head.min_time.fetch_max(to, Ordering::AcqRel);
+    }
     blocks.extend(block);
     sort_blocks(&mut blocks);
     let replaced = Arc::downgrade(&view);
     let (departed, past) = view.departed.iter().cloned().partition(|old| old.last >= to);
     *view = Arc::new(View { blocks, departed, head_from: to });
     drop(view);
-    if empty {
-        // Whoever appends from here on lowers it again, under the lock of a shard; what was appended
-        // before, the look under that lock finds.
-        head.min_time.store(to.max(newest.saturating_sub(range)), Ordering::Release);
-        head.min_time.fetch_min(earliest(core, to), Ordering::AcqRel);
-    } else {
-        head.min_time.fetch_max(to, Ordering::AcqRel);
-    }
     Ok(Some(Cut { start: to, replaced, departed: past }))
 }
 
@@ -98,7 +101,7 @@ fn write_block(
     let mut writer = BlockWriter::create(disk, Meta::of_head(ulid, from, to))?;
     let view = core.view.read().clone();
     let past = view.departed.iter().filter(|departed| departed.overlaps(from, to - 1));
-    let mut departed = Merge::new(past, from)?;
+    let mut departed = Merge::new(past, from, done)?;
     let mut files = Files::new(core);
     loop {
         let next = living.peek().into_iter().chain(departed.peek()).min();
@@ -109,17 +112,19 @@ fn write_block(
         {
             let shard = files.shard(id.slot().shard());
             let walk = shard.map(|files| files.walk_readable(id, closed, from));
-            let walk = walk.expect("the series is of a shard");
-            done.damages.extend(walk.damage.map(|error| format!("{labels}: {error}")));
+            let walk = walk.expect("the series is of a shard")?;
+            if let Some(error) = walk.damage {
+                done.damage(|| format!("{labels}: {error}"));
+            }
             chunks = walk.chunks;
         }
         if departed.peek() == Some(&labels)
-            && let Some((_, parts)) = departed.next(from)
+            && let Some((_, parts)) = departed.next(from, done)
         {
             for entry in parts.iter().flatten().filter(|entry| entry.min_time < to) {
                 match files.chunk(entry) {
                     Err(error) if error.is_corrupt() => {
-                        done.damages.push(format!("{labels}: {error}"));
+                        done.damage(|| format!("{labels}: {error}"));
                     }
                     found => chunks.push(found?),
                 }
@@ -128,7 +133,6 @@ fn write_block(
         chunks.retain(|chunk| chunk.header().min_time < to);
         write_series(&mut writer, &labels, chunks, from, to, done)?;
     }
-    done.damages.append(&mut departed.damages);
     files.unmap();
     let Some(meta) = writer.finish()? else { return Ok(None) };
     let block = Block::open(disk, meta.ulid);
@@ -186,7 +190,7 @@ fn write_series(
         };
         match written {
             // What can't be read costs itself, not the block of all others.
-            Err(error) if error.is_corrupt() => done.damages.push(error.to_string()),
+            Err(error) if error.is_corrupt() => done.damage(|| error.to_string()),
             result => result?,
         }
         rest = &rest[length..];
@@ -235,7 +239,10 @@ fn write_samples(writer: &mut BlockWriter<'_>, samples: &[(i64, f64)]) -> Result
 
 /// The earliest time from `to` on of which the head has a sample, or one that departed; `i64::MAX` if
 /// there is none. Walks the chunks of every series.
-fn earliest(core: &Core, to: i64) -> i64 {
+///
+/// # Errors
+/// The disk refused. What is damaged is passed over.
+fn earliest(core: &Core, to: i64) -> Result<i64, Error> {
     let departed = core.view.read().departed.clone();
     let mut earliest =
         departed.iter().map(|departed| departed.earliest(to)).min().unwrap_or(i64::MAX);
@@ -264,13 +271,13 @@ fn earliest(core: &Core, to: i64) -> i64 {
                 shard.files.clone()
             };
             for (id, last) in closed {
-                let chunks = files.walk_readable(id, last, to).chunks;
+                let chunks = files.walk_readable(id, last, to)?.chunks;
                 earliest = earliest
                     .min(chunks.first().map_or(i64::MAX, |chunk| chunk.header().min_time.max(to)));
             }
         }
     }
-    earliest
+    Ok(earliest)
 }
 
 /// Closes the chunks of a shard that begin before `to`, and lists the series that may have any since

@@ -138,7 +138,7 @@ impl Departures {
         let mut left = Vec::with_capacity(series.len());
         for (labels, leaving) in series {
             let slot = leaving.id.slot();
-            let walk = files[slot.shard()].walk_readable(leaving.id, leaving.closed, start);
+            let walk = files[slot.shard()].walk_readable(leaving.id, leaving.closed, start)?;
             let chunks: Option<Vec<ChunkEntry>> = departed::entries(slot.shard(), &walk.chunks);
             // Where something is damaged, it stays as it is.
             let (Some(chunks), None) = (chunks, walk.damage) else { continue };
@@ -239,7 +239,7 @@ pub(super) fn trim(
             continue;
         }
         let one = std::slice::from_ref(departed);
-        let trimmed = departed::merge(disk, one, view.head_from, &mut done.damages)?;
+        let trimmed = departed::merge(disk, one, view.head_from, done)?;
         let gone = trimmed.is_none();
         retired.push(replace(core, |all| drop(all.splice(at..=at, trimmed))));
         if gone {
@@ -261,7 +261,7 @@ fn merge(core: &Core, retired: &mut Vec<Weak<View>>, done: &mut Maintained) -> R
         }
         let merging = &departed[departed.len() - count..];
         // What every query reads from blocks is left out.
-        let merged = departed::merge(disk, merging, view.head_from, &mut done.damages)?;
+        let merged = departed::merge(disk, merging, view.head_from, done)?;
         // The merged one has the name of the youngest.
         let leaving = &merging[..count - usize::from(merged.is_some())];
         retired.push(replace(core, |all| {

@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use super::depart::{Departures, trim};
-use super::{Core, Maintained, SeriesId, View, departed, sort_blocks};
+use super::{Core, Maintained, SeriesId, Unfinished, View, departed, sort_blocks};
 use crate::Error;
 use crate::block::catalog;
 use crate::disk::Disk;
@@ -124,7 +124,7 @@ impl Maintenance {
         }
     }
 
-    pub(super) fn run(&mut self, core: &Core, now_ms: i64) -> Result<Maintained, Error> {
+    pub(super) fn run(&mut self, core: &Core, now_ms: i64) -> Result<Maintained, Box<Unfinished>> {
         let mut done = Maintained::default();
         let mut sweep = due(now_ms, self.last_sweep, SWEEP_INTERVAL_MS);
         self.end_segments(core, now_ms);
@@ -158,7 +158,10 @@ impl Maintenance {
             self.last_sync = now_ms;
             first = first.and(sync(core));
         }
-        first.map(|()| done)
+        match first {
+            Ok(()) => Ok(done),
+            Err(error) => Err(Box::new(Unfinished { done, error })),
+        }
     }
 
     fn cut(&mut self, core: &Core, now_ms: i64, done: &mut Maintained) -> Result<(), Error> {

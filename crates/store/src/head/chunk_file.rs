@@ -243,24 +243,33 @@ impl ChunkFiles {
         last: ChunkRef,
         from: i64,
     ) -> Result<Vec<MappedChunk>, Error> {
-        let walk = self.walk_readable(id, last, from);
+        let walk = self.walk_readable(id, last, from)?;
         walk.damage.map_or(Ok(walk.chunks), Err)
     }
 
     /// As [`ChunkFiles::walk`], with those that can be read: the one before a damaged chunk is looked for
     /// in all of the files.
-    pub(crate) fn walk_readable(&self, id: SeriesId, last: ChunkRef, from: i64) -> Walk {
+    ///
+    /// # Errors
+    /// The disk refused, which it may not do the next time: what it holds is not known to be damaged.
+    pub(crate) fn walk_readable(
+        &self,
+        id: SeriesId,
+        last: ChunkRef,
+        from: i64,
+    ) -> Result<Walk, Error> {
         let (mut chunks, mut damage) = (Vec::new(), None);
         let mut at = last;
         while at != ChunkRef::NONE {
             let chunk = match self.chunk(at) {
                 Ok(Some(chunk)) => chunk,
                 Ok(None) => break,
-                Err(error) => {
+                Err(error) if error.is_corrupt() => {
                     damage = damage.or(Some(error));
-                    at = self.before(id, at);
+                    at = self.before(id, at)?;
                     continue;
                 }
+                Err(error) => return Err(error),
             };
             if chunk.header.max_time < from {
                 break;
@@ -271,14 +280,14 @@ impl ChunkFiles {
             chunks.push(chunk);
         }
         chunks.reverse();
-        Walk { chunks, damage }
+        Ok(Walk { chunks, damage })
     }
 
     /// The last chunk of a series before a place. Reads whole files.
-    fn before(&self, id: SeriesId, place: ChunkRef) -> ChunkRef {
+    fn before(&self, id: SeriesId, place: ChunkRef) -> Result<ChunkRef, Error> {
         let series = (id.slot().row(), id.generation());
         for file in self.files.iter().rev().filter(|file| file.number <= place.file()) {
-            let Ok(bytes) = file.bytes(0) else { continue };
+            let bytes = file.bytes(0)?;
             let found = scan(&bytes).filter_map(|found| match found {
                 Found::Chunk(offset, header) => {
                     let at = ChunkRef::new(file.number, offset as u32);
@@ -287,10 +296,10 @@ impl ChunkFiles {
                 Found::Damage { .. } => None,
             });
             if let Some(at) = found.last() {
-                return at;
+                return Ok(at);
             }
         }
-        ChunkRef::NONE
+        Ok(ChunkRef::NONE)
     }
 }
 
@@ -390,11 +399,11 @@ mod tests {
         let times = |walk: &Walk| -> Vec<i64> {
             walk.chunks.iter().map(|chunk| chunk.header().min_time / 10).collect()
         };
-        assert_eq!(times(&open().walk_readable(id, last, 30)), [3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(times(&open().walk_readable(id, last, 30).unwrap()), [3, 4, 5, 6, 7, 8, 9]);
         for lost in [&[4][..], &[9], &[1], &[3, 4], &[7, 8, 9]] {
             lost.iter().for_each(|&chunk| damage(places[chunk][1]));
             let files = open();
-            let walk = files.walk_readable(id, last, 0);
+            let walk = files.walk_readable(id, last, 0).unwrap();
             let left: Vec<i64> = (1..=9).filter(|&n| !lost.contains(&(n as usize))).collect();
             assert_eq!(times(&walk), left);
             assert!(walk.damage.is_some() && files.walk(id, last, 0).is_err());

@@ -24,7 +24,7 @@ use super::row::{ChunkRef, SHARDS_MAX, Slot};
 use super::sets::Pair;
 use super::shard::{Contents, Shard, TIME_MAX, chunk_path, range_start};
 use crate::chunk::{self, Encoder};
-use crate::db::{Recovery, SeriesId};
+use crate::db::{DAMAGES_MAX, Recovery, SeriesId};
 use crate::disk::Bytes;
 use crate::journal;
 use crate::journal::batch::{self, Decoder, Value};
@@ -35,9 +35,6 @@ use crate::{Error, Labels};
 
 /// In place of the numbers of a label.
 const NO_LABEL: Numbers = (u32::MAX, u32::MAX);
-
-/// Damages that are told one by one.
-const DAMAGES_MAX: usize = 100;
 
 impl Recovery {
     pub(crate) fn damage(&mut self, what: impl FnOnce() -> String) {
@@ -192,8 +189,10 @@ impl Replay<'_> {
         self.chunks()?;
         // The one that was begun behind a segment tells how much of it counts.
         let mut told = HashMap::new();
-        for (previous, bytes) in self.files.segments.iter().filter_map(|&at| self.previous(at)) {
-            told.entry(previous).or_insert(bytes);
+        for &number in &self.files.segments {
+            if let Some((previous, bytes)) = self.previous(number)? {
+                told.entry(previous).or_insert(bytes);
+            }
         }
         for &number in &self.files.segments {
             let path = segment_path(self.shard.number, number);
@@ -236,11 +235,14 @@ impl Replay<'_> {
     }
 
     /// What a segment says of the length of the one before, if it says so.
-    fn previous(&self, number: u32) -> Option<(u32, u64)> {
+    fn previous(&self, number: u32) -> Result<Option<(u32, u64)>, Error> {
         let mut header = [0; journal::SEGMENT_HEADER];
         let path = segment_path(self.shard.number, number);
-        self.shard.limits.disk.read_at(&path, 0, &mut header).ok()?;
-        journal::previous_segment(&header)
+        match self.shard.limits.disk.read_at(&path, 0, &mut header) {
+            Ok(()) => Ok(journal::previous_segment(&header)),
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(None),
+            Err(error) => Err(Error::io(path, error)),
+        }
     }
 
     fn torn_or_damaged(&mut self, path: &str, offset: usize, length: usize, torn: bool) {
@@ -290,7 +292,7 @@ impl Replay<'_> {
                         contents.earliest = contents.earliest.min(header.min_time);
                         contents.latest = contents.latest.max(header.max_time);
                         contents.chunks += 1;
-                        self.chunk(ChunkRef::new(number, offset as u32), &header);
+                        self.chunk(ChunkRef::new(number, offset as u32), &header)?;
                     }
                     Found::Damage { offset, length, last } => {
                         self.torn_or_damaged(&path, offset, length, last);
@@ -301,47 +303,64 @@ impl Replay<'_> {
         }
         // Behind some gaps everything was written anew, and that is here.
         let (files, until) = (&self.shard.files, &self.closed_until);
+        let mut refused = Ok(());
         self.broken.retain(|&row, broken| {
-            broken.chunks.retain(|&at| {
-                let chunk = files.chunk(at).ok().flatten();
-                chunk.is_some_and(|chunk| chunk.header().max_time > until[row as usize])
+            broken.chunks.retain(|&at| match files.chunk(at) {
+                Ok(chunk) => {
+                    chunk.is_some_and(|chunk| chunk.header().max_time > until[row as usize])
+                }
+                Err(error) => {
+                    refused = Err(error);
+                    false
+                }
             });
             !broken.chunks.is_empty()
         });
-        Ok(())
+        refused
     }
 
     /// Links a closed chunk to its row.
-    fn chunk(&mut self, at: ChunkRef, header: &Header) {
+    fn chunk(&mut self, at: ChunkRef, header: &Header) -> Result<(), Error> {
         let start = self.start;
         self.generation = self.generation.max(header.generation);
-        let Some(row) = self.shard.rows.get(header.row) else { return };
+        let Some(row) = self.shard.rows.get(header.row) else { return Ok(()) };
         if !row.is_alive() || row.generation != header.generation || header.max_time < start {
-            return;
+            return Ok(());
         }
         let last = row.closed;
-        if header.previous != last && !self.predecessor_is_there(header, last, start) {
+        if header.previous != last && !self.predecessor_is_there(header, last, start)? {
             // What lies between is lost here, and may still be in the journal.
             self.broken.entry(header.row).or_default().chunks.push(at);
-            return;
+            return Ok(());
         }
         // A chunk whose writing failed was written again, with what had come to it since, and one
         // behind a gap was, with what filled it: the later one holds all, and leads past the other.
-        let Some(row) = self.shard.rows.get_mut(header.row) else { return };
+        let Some(row) = self.shard.rows.get_mut(header.row) else { return Ok(()) };
         row.closed = at;
         self.closed_until[header.row as usize] = header.max_time;
         self.head.min_time.fetch_min(header.min_time.max(start), Ordering::Relaxed);
+        Ok(())
     }
 
     /// Whether what a chunk names as the one before it, which isn't the row's last one, is still a
     /// good one to go on from; or gone with its file, which needs no more.
-    fn predecessor_is_there(&self, header: &Header, last: ChunkRef, start: i64) -> bool {
+    ///
+    /// # Errors
+    /// The disk refused.
+    fn predecessor_is_there(
+        &self,
+        header: &Header,
+        last: ChunkRef,
+        start: i64,
+    ) -> Result<bool, Error> {
         let previous = header.previous;
         if self.broken.get(&header.row).is_some_and(|broken| broken.chunks.contains(&previous)) {
-            return false;
+            return Ok(false);
         }
-        match self.shard.files.chunk(previous) {
-            _ if previous == ChunkRef::NONE => true,
+        if previous == ChunkRef::NONE {
+            return Ok(true);
+        }
+        Ok(match self.shard.files.chunk(previous) {
             Ok(None) => self.files.chunks.first().is_none_or(|&first| previous.file() < first),
             Ok(Some(chunk)) => {
                 let found = chunk.header();
@@ -349,8 +368,9 @@ impl Replay<'_> {
                 same && (found.max_time < start
                     || found.max_time < header.min_time && previous < last)
             }
-            Err(_) => false,
-        }
+            Err(error) if error.is_corrupt() => false,
+            Err(error) => return Err(error),
+        })
     }
 
     /// Replays a segment: rows that share no batch one after the other, each with all its batches, so

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{Departed, Writer};
 use crate::block::index_writer::ChunkEntry;
+use crate::db::Maintained;
 use crate::disk::Disk;
 use crate::{Error, Labels};
 
@@ -31,8 +32,6 @@ pub(in crate::db) fn to_merge(series: impl DoubleEndedIterator<Item = u32>) -> u
 pub(in crate::db) struct Merge<'a> {
     /// The first one is believed most.
     sources: Vec<Reader<'a>>,
-    /// What can't be read, a line each.
-    pub(in crate::db) damages: Vec<String>,
 }
 
 /// The chunks of one series: those that one file names together, the most believed first. None is named
@@ -47,8 +46,9 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Moves to the next series that can be read and has a chunk from `start` on.
-    fn advance(&mut self, start: i64, damages: &mut Vec<String>) {
+    /// Moves to the next series that can be read and has a chunk from `start` on. What can't be read
+    /// is told to `done`.
+    fn advance(&mut self, start: i64, done: &mut Maintained) {
         let (mut labels, mut chunks) = (Vec::new(), Vec::new());
         self.front = None;
         while let Some(&reference) = self.references.get(self.next) {
@@ -56,7 +56,7 @@ impl Reader<'_> {
             match self.departed.index.series(reference, &mut labels, &mut chunks) {
                 Ok(()) => chunks.retain(|chunk| chunk.max_time >= start),
                 Err(error) => {
-                    damages.push(format!("{error}; a departed series is lost"));
+                    done.damage(|| format!("{error}; a departed series is lost"));
                     continue;
                 }
             }
@@ -76,12 +76,13 @@ impl<'a> Merge<'a> {
     pub(in crate::db) fn new(
         departed: impl DoubleEndedIterator<Item = &'a Arc<Departed>>,
         start: i64,
+        done: &mut Maintained,
     ) -> Result<Self, Error> {
-        let mut merge = Merge { sources: Vec::new(), damages: Vec::new() };
+        let mut merge = Merge { sources: Vec::new() };
         for departed in departed.rev() {
             let references = departed.index.all()?.iter().collect();
             let mut reader = Reader { departed, references, next: 0, front: None };
-            reader.advance(start, &mut merge.damages);
+            reader.advance(start, done);
             merge.sources.push(reader);
         }
         Ok(merge)
@@ -93,7 +94,11 @@ impl<'a> Merge<'a> {
     }
 
     /// The series that is next.
-    pub(in crate::db) fn next(&mut self, start: i64) -> Option<(Labels, Parts)> {
+    pub(in crate::db) fn next(
+        &mut self,
+        start: i64,
+        done: &mut Maintained,
+    ) -> Option<(Labels, Parts)> {
         let labels = self.peek()?.clone();
         let mut parts = Parts::new();
         for source in &mut self.sources {
@@ -108,7 +113,7 @@ impl<'a> Merge<'a> {
                 if !chunks.is_empty() {
                     parts.push(chunks);
                 }
-                source.advance(start, &mut self.damages);
+                source.advance(start, done);
             }
         }
         Some((labels, parts))
@@ -131,7 +136,7 @@ pub(in crate::db) fn merge(
     disk: &dyn Disk,
     departed: &[Arc<Departed>],
     start: i64,
-    damages: &mut Vec<String>,
+    done: &mut Maintained,
 ) -> Result<Option<Arc<Departed>>, Error> {
     let Some(youngest) = departed.last() else { return Ok(None) };
     let mut rows = Vec::new();
@@ -141,15 +146,14 @@ pub(in crate::db) fn merge(
     rows.retain(|row| row.until >= start);
     rows.sort_unstable();
     rows.dedup();
-    let mut merge = Merge::new(departed.iter(), start)?;
+    let mut merge = Merge::new(departed.iter(), start, done)?;
     let mut writer = Writer::create(disk)?;
-    while let Some((labels, parts)) = merge.next(start) {
+    while let Some((labels, parts)) = merge.next(start, done) {
         match join(&parts) {
             Some(chunks) => writer.series(&labels, &chunks)?,
             None => parts.iter().try_for_each(|chunks| writer.series(&labels, chunks))?,
         }
     }
-    damages.append(&mut merge.damages);
     writer.finish(youngest.number, rows)
 }
 
