@@ -100,7 +100,7 @@ pub(crate) struct Sampler {
     /// Whether somebody in the list is known to be gone.
     has_gone: bool,
     /// How many threads the kernel counted just before the list, if it had as many in the list.
-    counted: Option<u64>,
+    counted: Option<usize>,
     /// Threads with a slot.
     armed: Vec<Tid>,
     /// Threads found asleep in this tick, or known to block the signal, and their clocks.
@@ -284,7 +284,7 @@ impl Sampler {
         };
         let result = self.threads.merge(list, is_alive, born, gone);
         // Not where the kernel does not count, left somebody out, or somebody came in between.
-        let is_true = |counted: &u64| result.is_ok() && *counted == listed;
+        let is_true = |counted: &usize| result.is_ok() && *counted == listed;
         self.counted = counted.filter(is_true);
         self.has_gone = false;
         self.listed = now;

@@ -37,10 +37,9 @@ impl Tasks {
 
     /// How many threads there are, where the kernel says so: Linux gives the directory a link for each,
     /// besides its own two. A list takes ten times as long, or more.
-    pub(crate) fn count(&self) -> Option<u64> {
-        rustix::fs::fstat(&self.directory)
-            .ok()
-            .and_then(|stat| (stat.st_nlink as u64).checked_sub(2))
+    pub(crate) fn count(&self) -> Option<usize> {
+        let links = rustix::fs::fstat(&self.directory).ok()?.st_nlink;
+        usize::try_from(links).ok()?.checked_sub(2)
     }
 
     /// Calls `found` with each thread there is, in the order of their ids.
