@@ -354,6 +354,56 @@ fn a_block_waits_for_files_that_cannot_be_opened() {
     }
 }
 
+/// Wherever a file of departed series is damaged, the block is cut, with all that can be read, and what
+/// the head kept for it goes.
+#[test]
+fn a_damaged_file_does_not_keep_the_block_from_being_cut() {
+    let mut told = 0;
+    for part in 0..32 {
+        let disk = SimulatedDisk::new(1);
+        let (db, _) = open(&disk);
+        let mut world = World::new();
+        world.run(&db, 0..20, 8);
+        world.now += MINUTE;
+        world.end(&db, 0..12);
+        world.run(&db, 12..20, 12);
+        drop(db);
+        let disk = disk.restart(End::Kill);
+        let files = disk.files().into_iter();
+        let (path, length) = files.filter(|(path, _)| path.contains("departed")).last().unwrap();
+        disk.damage(&path, length * part / 32, 0x10);
+        let (db, recovery) = open(&disk);
+        let mut damaged = recovery.damaged;
+        let mut rounds = |world: &mut World, minutes: i64, numbers: std::ops::Range<i64>| {
+            for _ in 0..minutes {
+                world.now += MINUTE;
+                world.scrape(&db, numbers.clone());
+                let done = db.maintain(world.now);
+                damaged += done.unwrap_or_else(|error| panic!("part {part}: {error}")).damaged;
+            }
+        };
+        // Some come back; others leave, so that there are files to be merged.
+        for round in 0..5 {
+            rounds(&mut world, 6, 10..30);
+            world.now += MINUTE;
+            world.end(&db, 20 + round..21 + round);
+        }
+        world.now += 130 * MINUTE;
+        rounds(&mut world, 5, 10..20);
+        let stats = db.stats();
+        assert_eq!((stats.blocks, stats.departed_files), (1, 0), "part {part}: {stats:?}");
+        assert!(!disk.files().iter().any(|(path, _)| path.contains("departed")), "part {part}");
+        let found = read(&db, &[], i64::MIN, i64::MAX);
+        let whole = |labels: &Labels| found.get(labels) == world.content.get(labels);
+        let missing: Vec<_> = world.content.keys().filter(|labels| !whole(labels)).collect();
+        let lost = if recovery.damaged > 0 { 12 } else { 1 };
+        assert!(missing.len() <= lost, "part {part}: {missing:?}");
+        assert!(missing.is_empty() || damaged > 0, "part {part}: {missing:?} and nobody told");
+        told += u64::from(damaged > recovery.damaged);
+    }
+    assert!(told > 3, "in {told} places the cut came across the damage");
+}
+
 #[test]
 fn a_damaged_file_costs_itself_and_is_told() {
     let disk = SimulatedDisk::new(1);

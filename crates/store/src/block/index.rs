@@ -341,6 +341,29 @@ impl Index {
         self.postings_at(self.all)
     }
 
+    /// The references of all series that can be read, found where series are and not in their list: for
+    /// when that is damaged.
+    pub(crate) fn scan(&self) -> Vec<u32> {
+        let align = SERIES_ALIGN as usize;
+        let mut references = Vec::new();
+        let mut at = self.series.start.next_multiple_of(align);
+        while at < self.series.end {
+            let mut fields = Fields::new(&self.bytes[at..self.series.end]);
+            let whole = match (fields.prefixed(), fields.u32()) {
+                // Nothing but zeros is padding.
+                (Some(record), Some(checksum)) => !record.is_empty() && verify(record, checksum),
+                _ => false,
+            };
+            if whole {
+                references.extend(u32::try_from(at / align));
+                at = (self.series.end - fields.left()).next_multiple_of(align);
+            } else {
+                at += align;
+            }
+        }
+        references
+    }
+
     /// The postings at a place that [`Index::values`] gave.
     pub(crate) fn postings_at(&self, offset: u64) -> Result<Postings<'_>, Error> {
         let (count, range) = usize::try_from(offset)

@@ -101,7 +101,7 @@ fn write_block(
     let mut writer = BlockWriter::create(disk, Meta::of_head(ulid, from, to))?;
     let view = core.view.read().clone();
     let past = view.departed.iter().filter(|departed| departed.overlaps(from, to - 1));
-    let mut departed = Merge::new(past, from, done)?;
+    let mut departed = Merge::new(past, from, done);
     let mut files = Files::new(core);
     loop {
         let next = living.peek().into_iter().chain(departed.peek()).min();

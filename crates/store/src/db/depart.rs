@@ -240,8 +240,11 @@ pub(super) fn trim(
         }
         let one = std::slice::from_ref(departed);
         let trimmed = departed::merge(disk, one, view.head_from, done)?;
-        let gone = trimmed.is_none();
-        retired.push(replace(core, |all| drop(all.splice(at..=at, trimmed))));
+        if trimmed.count == 0 {
+            continue;
+        }
+        let gone = trimmed.file.is_none();
+        retired.push(replace(core, |all| drop(all.splice(at..=at, trimmed.file))));
         if gone {
             remove(disk, &departed::path(departed.number()))?;
         }
@@ -262,11 +265,15 @@ fn merge(core: &Core, retired: &mut Vec<Weak<View>>, done: &mut Maintained) -> R
         let merging = &departed[departed.len() - count..];
         // What every query reads from blocks is left out.
         let merged = departed::merge(disk, merging, view.head_from, done)?;
+        if merged.count == 0 {
+            return Ok(());
+        }
         // The merged one has the name of the youngest.
-        let leaving = &merging[..count - usize::from(merged.is_some())];
+        let merging = &departed[departed.len() - merged.count..];
+        let leaving = &merging[..merged.count - usize::from(merged.file.is_some())];
         retired.push(replace(core, |all| {
-            all.truncate(all.len() - count);
-            all.extend(merged);
+            all.truncate(all.len() - merged.count);
+            all.extend(merged.file);
         }));
         // Who reads them has them mapped.
         for departed in leaving {

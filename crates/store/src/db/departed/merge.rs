@@ -69,23 +69,27 @@ impl Reader<'_> {
 }
 
 impl<'a> Merge<'a> {
-    /// Of files of which the oldest is the first; chunks that end before `start` are passed over.
-    ///
-    /// # Errors
-    /// The list of a file's series can't be read.
+    /// Of files of which the oldest is the first; chunks that end before `start` are passed over. What
+    /// is damaged is told to `done`.
     pub(in crate::db) fn new(
         departed: impl DoubleEndedIterator<Item = &'a Arc<Departed>>,
         start: i64,
         done: &mut Maintained,
-    ) -> Result<Self, Error> {
+    ) -> Self {
         let mut merge = Merge { sources: Vec::new() };
         for departed in departed.rev() {
-            let references = departed.index.all()?.iter().collect();
+            let references = match departed.index.all() {
+                Ok(all) => all.iter().collect(),
+                Err(error) => {
+                    done.damage(|| format!("{error}; its series are looked for one by one"));
+                    departed.index.scan()
+                }
+            };
             let mut reader = Reader { departed, references, next: 0, front: None };
             reader.advance(start, done);
             merge.sources.push(reader);
         }
-        Ok(merge)
+        merge
     }
 
     /// The labels of the series that is next.
@@ -127,8 +131,17 @@ fn join(parts: &Parts) -> Option<Vec<ChunkEntry>> {
     chunks.windows(2).all(|two| two[0].max_time < two[1].min_time).then_some(chunks)
 }
 
-/// Writes neighbouring files as one in place of the youngest, without what ends before `start`; `None` if
-/// nothing is left. The others can be removed once nobody begins to read them any more.
+/// What became of files.
+pub(in crate::db) struct Merged {
+    /// So many of the youngest are replaced...
+    pub(in crate::db) count: usize,
+    /// ... by this one; `None` if nothing is left.
+    pub(in crate::db) file: Option<Arc<Departed>>,
+}
+
+/// Writes neighbouring files as one in place of the youngest, without what ends before `start`. The others
+/// can be removed once nobody begins to read them any more. A file that is damaged where all of it is
+/// told, and those older than it, stay as they are.
 ///
 /// # Errors
 /// The disk refused: all are as they were.
@@ -137,16 +150,29 @@ pub(in crate::db) fn merge(
     departed: &[Arc<Departed>],
     start: i64,
     done: &mut Maintained,
-) -> Result<Option<Arc<Departed>>, Error> {
-    let Some(youngest) = departed.last() else { return Ok(None) };
+) -> Result<Merged, Error> {
     let mut rows = Vec::new();
-    for departed in departed {
-        rows.extend(Departed::open(disk, departed.number)?.1);
+    let mut count = 0;
+    for departed in departed.iter().rev() {
+        match Departed::open(disk, departed.number) {
+            Ok((_, more)) => rows.extend(more),
+            Err(error) if error.is_corrupt() => {
+                done.damage(|| format!("{error}; the file is not merged with others"));
+                break;
+            }
+            Err(error) => return Err(error),
+        }
+        count += 1;
     }
+    let readable = &departed[departed.len() - count..];
+    let Some(youngest) = readable.last().filter(|_| count >= departed.len().min(2)) else {
+        return Ok(Merged { count: 0, file: None });
+    };
+    let departed = readable;
     rows.retain(|row| row.until >= start);
     rows.sort_unstable();
     rows.dedup();
-    let mut merge = Merge::new(departed.iter(), start, done)?;
+    let mut merge = Merge::new(departed.iter(), start, done);
     let mut writer = Writer::create(disk)?;
     while let Some((labels, parts)) = merge.next(start, done) {
         match join(&parts) {
@@ -154,7 +180,8 @@ pub(in crate::db) fn merge(
             None => parts.iter().try_for_each(|chunks| writer.series(&labels, chunks))?,
         }
     }
-    writer.finish(youngest.number, rows)
+    let file = writer.finish(youngest.number, rows)?;
+    Ok(Merged { count, file })
 }
 
 #[cfg(test)]
