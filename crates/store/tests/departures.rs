@@ -22,9 +22,12 @@ fn labels(number: i64) -> Labels {
     ])
 }
 
+fn options() -> Options {
+    Options { retention_ms: 0, shards: 2, ..Options::default() }
+}
+
 fn open(disk: &SimulatedDisk) -> (Db, Recovery) {
-    let options = Options { retention_ms: 0, shards: 2, ..Options::default() };
-    let (db, recovery) = Db::open(Arc::new(disk.clone()), options, START).expect("it opens");
+    let (db, recovery) = Db::open(Arc::new(disk.clone()), options(), START).expect("it opens");
     assert_eq!((recovery.samples_lost, recovery.torn), (0, 0), "{recovery:?}");
     (db, recovery)
 }
@@ -402,6 +405,52 @@ fn a_damaged_file_does_not_keep_the_block_from_being_cut() {
         told += u64::from(damaged > recovery.damaged);
     }
     assert!(told > 3, "in {told} places the cut came across the damage");
+}
+
+/// Whatever is damaged of a series that left, the one that came back has what came to it since.
+#[test]
+fn those_that_came_back_stay_whatever_is_damaged_of_their_past() {
+    let mut damaged = 0;
+    for place in 0.. {
+        let disk = SimulatedDisk::new(1);
+        let (db, _) = open(&disk);
+        let mut world = World::new();
+        world.run(&db, 0..20, 8);
+        world.now += MINUTE;
+        world.end(&db, 0..12);
+        world.run(&db, 12..20, 12);
+        assert_eq!(db.stats().series, 8);
+        let since = world.now + 1;
+        // In both shards, and some on rows of others.
+        world.run(&db, 6..14, 3);
+        world.run(&db, 0..12, 2);
+        drop(db);
+        let disk = disk.restart(End::Kill);
+        let files = disk.files().into_iter().filter(|(path, _)| path.starts_with("head/"));
+        let places: Vec<_> = files
+            .flat_map(|(path, length)| (0..12).map(move |n| (path.clone(), length * n / 12)))
+            .collect();
+        let Some((path, offset)) = places.get(place) else { break };
+        disk.damage(path, *offset, 0x10);
+        for when in ["after a start", "after another one"] {
+            let (db, recovery) = Db::open(Arc::new(disk.clone()), options(), START).unwrap();
+            let stats = db.stats();
+            let querier = db.querier(since, i64::MAX);
+            let found = read_from(&querier, &[], since, i64::MAX);
+            damaged += recovery.damaged;
+            for (labels, samples) in &world.content {
+                let newer: Vec<_> =
+                    samples.iter().copied().filter(|&(time, _)| time >= since).collect();
+                let found = found.get(labels).map_or(&[][..], Vec::as_slice);
+                assert_eq!(found, newer, "{path} at {offset}, {when}: {labels}");
+            }
+            assert!(stats.series <= 20 && stats.chunks < 100, "{path} at {offset}: {stats:?}");
+            drop(querier);
+            world.now += MINUTE;
+            world.scrape(&db, 0..12);
+        }
+    }
+    assert!(damaged > 10, "{damaged}");
 }
 
 #[test]

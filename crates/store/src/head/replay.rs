@@ -20,7 +20,7 @@ use super::Head;
 use super::chunk_file::{self, ChunkFile, Found, Header};
 use super::departed::DepartedRows;
 use super::log::{Finished, definitions_path, segment_path};
-use super::row::{ChunkRef, SHARDS_MAX, Slot};
+use super::row::{ChunkRef, Row, SHARDS_MAX, Slot};
 use super::sets::Pair;
 use super::shard::{Contents, Shard, TIME_MAX, chunk_path, range_start};
 use crate::chunk::{self, Encoder};
@@ -110,7 +110,7 @@ impl Head {
     pub(crate) fn recover(&self, departed: &DepartedRows) -> Result<Recovery, Error> {
         let files = list(&*self.limits.disk)?;
         let next = AtomicUsize::new(0);
-        let all = Mutex::new((Recovery::default(), Ok(())));
+        let all = Mutex::new((Recovery::default(), Ok(()), Vec::new()));
         let work = || {
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
@@ -126,11 +126,13 @@ impl Head {
                     min_time: i64::MAX,
                     generation: 0,
                     start: self.start.load(Ordering::Acquire),
+                    twins: Vec::new(),
                 };
                 let result = replay.run();
-                let recovery = replay.recovery;
+                let (recovery, twins) = (replay.recovery, replay.twins);
                 let mut all = all.lock();
                 all.0.merge(recovery);
+                all.2.extend(twins);
                 if result.is_err() {
                     all.1 = result;
                 }
@@ -143,8 +145,49 @@ impl Head {
             }
             work();
         });
-        let (recovery, result) = all.into_inner();
-        result.map(|()| recovery)
+        let (mut recovery, result, twins) = all.into_inner();
+        result?;
+        for (id, labels) in twins {
+            self.settle(id, &labels, departed, &mut recovery);
+        }
+        Ok(recovery)
+    }
+
+    /// Of two series with the same labels, of which this one is not in the index, the one to which
+    /// something came later stays: it is the one that is appended to. The other one departed, and came
+    /// back as this; a start takes it for the head's where the file that tells is damaged.
+    fn settle(
+        &self,
+        id: SeriesId,
+        labels: &Labels,
+        departed: &DepartedRows,
+        recovery: &mut Recovery,
+    ) {
+        let last = |id: SeriesId| {
+            let shard = self.shards[id.slot().shard()].lock();
+            shard.rows.series(id).and_then(Row::last).map(|(last, _)| last)
+        };
+        let mut index = self.index.write();
+        if index.contains(id) || last(id).is_none() {
+            // It was defined twice, and is settled.
+            return;
+        }
+        let mut leaving = id;
+        if let Some(other) = index.find_near(labels.iter(), id.slot().shard()) {
+            if last(id) > last(other) {
+                leaving = other;
+                index.remove(&[other]);
+                index.insert(id, labels.iter());
+            }
+        }
+        let slot = leaving.slot();
+        self.shards[slot.shard()].lock().remove(slot.row());
+        // What departed is found elsewhere.
+        if departed.until(slot.shard(), slot.row(), leaving.generation()).is_none() {
+            recovery.damage(|| {
+                format!("journal: two series have the labels {labels}: the older one is left out")
+            });
+        }
     }
 }
 
@@ -164,6 +207,8 @@ struct Replay<'a> {
     generation: u32,
     /// What lies before is in blocks.
     start: i64,
+    /// Series with the labels of others, which aren't in the index.
+    twins: Vec<(SeriesId, Labels)>,
 }
 
 /// A series whose chunks have a gap: behind a damage, or where the loss of power took an earlier
@@ -609,18 +654,10 @@ impl Replay<'_> {
                     self.recovery.series += 1;
                     return;
                 }
-                self.shard.rows.remove(row, &mut self.shard.slab);
-                if self.departed.until(self.shard.number, row, generation).is_some() {
-                    // It departed and came back as another one; what it has is found elsewhere.
-                    return;
-                }
-                self.recovery.damage(|| {
+                if self.twins.last().is_none_or(|&(last, _)| last != id) {
                     let labels = labels.iter().map(|&label| strings.label(label));
-                    format!(
-                        "journal: two series have the labels {}: one is left out",
-                        Labels::from_pairs(labels)
-                    )
-                });
+                    self.twins.push((id, Labels::from_pairs(labels)));
+                }
             });
             if read.is_none() {
                 self.recovery.damage(|| format!("{path}: a record makes no sense"));

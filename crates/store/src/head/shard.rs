@@ -208,6 +208,13 @@ impl Shard {
         })
     }
 
+    /// Makes the row of a series that is not in the index vacant, with what it has.
+    pub(crate) fn remove(&mut self, number: u32) {
+        let Some(row) = self.rows.get(number).filter(|row| row.is_alive()) else { return };
+        self.open_chunks -= u64::from(row.is_open());
+        self.rows.remove(number, &mut self.slab);
+    }
+
     /// Closes the open chunks of these rows.
     ///
     /// # Errors
