@@ -199,6 +199,25 @@ fn a_clock_that_is_set_back_does_not_stop_the_syncs() {
 }
 
 #[test]
+fn starts_close_no_chunks_that_were_open_before() {
+    let mut disk = SimulatedDisk::new(1);
+    let (db, _) = open(&disk, 0);
+    let mut content = Content::new();
+    // As many series as chunks have lengths, and some; most are in their second chunk at the end.
+    fill(&db, &mut content, 120, START, START + 115 * 60_000);
+    let before = (db.stats().chunks, db.stats().head_chunk_bytes);
+    assert!(before.0 > 200, "{before:?}");
+    drop(db);
+    for round in 0..3 {
+        disk = disk.restart(End::Kill);
+        let (db, recovery) = open(&disk, 0);
+        assert_eq!((recovery.series, recovery.samples_lost), (120, 0));
+        assert_eq!((db.stats().chunks, db.stats().head_chunk_bytes), before, "start {round}");
+        assert_same(&db, &content, "reopened");
+    }
+}
+
+#[test]
 fn a_directory_has_one_owner() {
     let disk = SimulatedDisk::new(1);
     let (db, _) = open(&disk, 0);

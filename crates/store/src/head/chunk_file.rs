@@ -102,8 +102,8 @@ pub(crate) fn decode(bytes: &[u8], offset: usize) -> Option<(Header, Range<usize
 
 /// What stands in a file, from `offset` on.
 pub(crate) enum Found {
-    /// A chunk at this offset.
-    Chunk(usize, Header),
+    /// A chunk at this offset, of so many samples.
+    Chunk(usize, Header, u16),
     /// No chunk for so many bytes; `last` if nothing comes behind.
     Damage { offset: usize, length: usize, last: bool },
 }
@@ -118,7 +118,8 @@ pub(crate) fn scan(bytes: &[u8]) -> impl Iterator<Item = Found> {
         let start = offset;
         if let Some((header, data)) = decode(bytes, start) {
             offset = data.end;
-            return Some(Found::Chunk(start, header));
+            let samples = bytes[data].first_chunk().map_or(0, |count| u16::from_be_bytes(*count));
+            return Some(Found::Chunk(start, header, samples));
         }
         let next = (start + 1..bytes.len()).find(|&next| decode(bytes, next).is_some());
         offset = next.unwrap_or(bytes.len());
@@ -289,7 +290,7 @@ impl ChunkFiles {
         for file in self.files.iter().rev().filter(|file| file.number <= place.file()) {
             let bytes = file.bytes(0)?;
             let found = scan(&bytes).filter_map(|found| match found {
-                Found::Chunk(offset, header) => {
+                Found::Chunk(offset, header, _) => {
                     let at = ChunkRef::new(file.number, offset as u32);
                     ((header.row, header.generation) == series && at < place).then_some(at)
                 }
@@ -351,7 +352,7 @@ mod tests {
             let (mut chunks, mut damages) = (Vec::new(), Vec::new());
             for found in scan(&damaged) {
                 match found {
-                    Found::Chunk(offset, header) => chunks.push((offset, header.row)),
+                    Found::Chunk(offset, header, _) => chunks.push((offset, header.row)),
                     Found::Damage { offset, length, .. } => damages.push((offset, length)),
                 }
             }

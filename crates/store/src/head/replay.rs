@@ -10,6 +10,7 @@
 //! refuses.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
@@ -35,6 +36,10 @@ use crate::{Error, Labels};
 
 /// In place of the numbers of a label.
 const NO_LABEL: Numbers = (u32::MAX, u32::MAX);
+
+/// Of a log of definitions, about so much is in memory when the index is filled: the index is the last to
+/// come, when memory holds everything else already.
+const PIECE_BYTES: usize = 256 << 10;
 
 impl Recovery {
     pub(crate) fn damage(&mut self, what: impl FnOnce() -> String) {
@@ -122,6 +127,7 @@ impl Head {
                     shard: &mut self.shards[number].lock(),
                     recovery: Recovery::default(),
                     closed_until: Vec::new(),
+                    pieces: Vec::new(),
                     broken: HashMap::new(),
                     min_time: i64::MAX,
                     generation: 0,
@@ -199,6 +205,8 @@ struct Replay<'a> {
     recovery: Recovery,
     /// By row: the last time in a closed chunk.
     closed_until: Vec<i64>,
+    /// The logs of definitions in pieces of whole records: the number of the log, and what part of it.
+    pieces: Vec<(u32, Range<usize>)>,
     /// By row: chains with a gap.
     broken: HashMap<u32, Broken>,
     /// The earliest time of samples that were appended here, whose chunks may be closed again.
@@ -227,7 +235,7 @@ impl Replay<'_> {
             let path = definitions_path(self.shard.number, number);
             let Some(bytes) = self.read(&path, &journal::MAGIC)? else { continue };
             self.shard.log.definitions_bytes += bytes.len() as u64;
-            self.define(&path, &bytes);
+            self.define(&path, number, &bytes);
         }
         self.shard.log.recovered_definitions(&self.files.definitions);
         self.closed_until = vec![i64::MIN; self.shard.rows.len() as usize];
@@ -299,8 +307,15 @@ impl Replay<'_> {
         }
     }
 
-    fn define(&mut self, path: &str, bytes: &[u8]) {
-        for item in Records::new(bytes, journal::MAGIC.len()) {
+    fn define(&mut self, path: &str, number: u32, bytes: &[u8]) {
+        let mut records = Records::new(bytes, journal::MAGIC.len());
+        let mut begin = records.offset();
+        while let Some(item) = records.next() {
+            let end = records.offset();
+            if end - begin >= PIECE_BYTES || end == bytes.len() {
+                self.pieces.push((number, begin..end));
+                begin = end;
+            }
             match item {
                 Item::Record([definition::KIND, payload @ ..]) => {
                     let read = definition::decode_rows(payload, |row, generation| {
@@ -333,11 +348,11 @@ impl Replay<'_> {
             contents.bytes = bytes.as_ref().map_or(0, |bytes| bytes.len() as u64);
             for found in bytes.iter().flat_map(|bytes| chunk_file::scan(bytes)) {
                 match found {
-                    Found::Chunk(offset, header) => {
+                    Found::Chunk(offset, header, samples) => {
                         contents.earliest = contents.earliest.min(header.min_time);
                         contents.latest = contents.latest.max(header.max_time);
                         contents.chunks += 1;
-                        self.chunk(ChunkRef::new(number, offset as u32), &header)?;
+                        self.chunk(ChunkRef::new(number, offset as u32), &header, samples)?;
                     }
                     Found::Damage { offset, length, last } => {
                         self.torn_or_damaged(&path, offset, length, last);
@@ -364,8 +379,8 @@ impl Replay<'_> {
         refused
     }
 
-    /// Links a closed chunk to its row.
-    fn chunk(&mut self, at: ChunkRef, header: &Header) -> Result<(), Error> {
+    /// Links a closed chunk, of so many samples, to its row.
+    fn chunk(&mut self, at: ChunkRef, header: &Header, samples: u16) -> Result<(), Error> {
         let start = self.start;
         self.generation = self.generation.max(header.generation);
         let Some(row) = self.shard.rows.get(header.row) else { return Ok(()) };
@@ -381,7 +396,7 @@ impl Replay<'_> {
         // A chunk whose writing failed was written again, with what had come to it since, and one
         // behind a gap was, with what filled it: the later one holds all, and leads past the other.
         let Some(row) = self.shard.rows.get_mut(header.row) else { return Ok(()) };
-        row.closed = at;
+        row.restore_closed(header.row, at, samples);
         self.closed_until[header.row as usize] = header.max_time;
         self.head.min_time.fetch_min(header.min_time.max(start), Ordering::Relaxed);
         Ok(())
@@ -612,22 +627,27 @@ impl Replay<'_> {
         let departed = self.departed.generation(self.shard.number);
         self.shard.generation = self.generation.max(departed).saturating_add(1);
         self.shard.rows.find_free();
+        // The index takes the most memory of all that a start takes for a while.
+        self.closed_until = Vec::new();
         let (alive, rows) = (self.shard.rows.alive() as usize, self.shard.rows.len() as usize);
         self.head.index.write().reserve(alive, self.shard.number, rows);
-        for &number in &self.files.definitions {
+        let disk = self.shard.limits.disk.clone();
+        let mut bytes = Vec::new();
+        for (number, piece) in std::mem::take(&mut self.pieces) {
             let path = definitions_path(self.shard.number, number);
-            let disk = &self.shard.limits.disk;
-            let bytes = disk.map(&path).map_err(|error| Error::io(path.as_str(), error))?;
+            bytes.resize(piece.len(), 0);
+            let read = disk.read_at(&path, piece.start as u64, &mut bytes);
+            read.map_err(|error| Error::io(path.as_str(), error))?;
             self.index(&path, &bytes);
         }
         Ok(())
     }
 
-    /// Gives the series of a log of definitions to the index.
+    /// Gives the series of a piece of a log of definitions to the index.
     fn index(&mut self, path: &str, bytes: &[u8]) {
         let mut known = HashMap::<Numbers, Pair>::new();
         let (mut numbers, mut pairs) = (Vec::<Numbers>::new(), Vec::<Pair>::new());
-        for item in Records::new(bytes, journal::MAGIC.len()) {
+        for item in Records::new(bytes, 0) {
             let Item::Record([definition::KIND, payload @ ..]) = item else { continue };
             known.clear();
             numbers.clear();
@@ -668,7 +688,7 @@ impl Replay<'_> {
 
 /// The order in which batches are replayed: those that share rows, directly or by others between them,
 /// stay together and in their order.
-fn grouped(batches: &[(std::ops::Range<u32>, &[u8])]) -> Vec<usize> {
+fn grouped(batches: &[(Range<u32>, &[u8])]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..batches.len()).collect();
     order.sort_by_key(|&index| batches[index].0.start);
     let mut begin = 0;
@@ -696,7 +716,7 @@ mod tests {
 
     #[test]
     fn batches_that_share_rows_stay_in_their_order() {
-        let cases: [(&[std::ops::Range<u32>], &[usize]); 4] = [
+        let cases: [(&[Range<u32>], &[usize]); 4] = [
             (&[], &[]),
             // Three targets, two scrapes.
             (&[10..20, 0..10, 20..25, 10..20, 0..10, 20..25], &[1, 4, 0, 3, 2, 5]),

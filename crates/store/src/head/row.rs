@@ -216,8 +216,14 @@ impl Row {
     /// Whether the open chunk has all the samples that it gets; the row has this number.
     #[inline]
     pub(crate) fn is_full(&self, number: u32) -> bool {
+        self.count >= self.full(number)
+    }
+
+    /// The samples of a full chunk.
+    #[inline]
+    fn full(&self, number: u32) -> u8 {
         let fewer = if self.flags & Row::FOLLOWS == 0 { (number % SPREAD) as u8 } else { 0 };
-        self.count >= CHUNK_SAMPLES - fewer
+        CHUNK_SAMPLES - fewer
     }
 
     /// The journal's segment that holds the open chunk's first sample; `newest` is the number of the
@@ -360,9 +366,20 @@ impl Row {
     /// Ends the open chunk, which was written to `closed`; the row has this number.
     pub(crate) fn close_chunk(&mut self, number: u32, slab: &mut Slab, closed: ChunkRef) {
         slab.release(&mut self.chain);
-        let follows = if self.is_full(number) { Row::FOLLOWS } else { 0 };
-        self.flags = self.flags & !(Row::OPEN | Row::FOLLOWS) | follows;
+        self.link(closed, self.is_full(number));
+        self.flags &= !Row::OPEN;
+    }
+
+    /// The next closed chunk of the row of this number, without an open one, as a file has it: of so many
+    /// samples. A start that took every chunk for a full or for none would close others than before it, and
+    /// write them, at each start.
+    pub(crate) fn restore_closed(&mut self, number: u32, closed: ChunkRef, samples: u16) {
+        self.link(closed, samples >= u16::from(self.full(number)));
+    }
+
+    fn link(&mut self, closed: ChunkRef, was_full: bool) {
         self.closed = closed;
+        self.flags = self.flags & !Row::FOLLOWS | if was_full { Row::FOLLOWS } else { 0 };
     }
 }
 

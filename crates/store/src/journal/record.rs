@@ -50,6 +50,11 @@ impl<'a> Records<'a> {
         Records { bytes, offset: offset.min(bytes.len()) }
     }
 
+    /// Where the next item begins.
+    pub(crate) fn offset(&self) -> usize {
+        self.offset
+    }
+
     /// Length and checksum of the payload of the record that begins there.
     fn header(&self, offset: usize) -> Option<(usize, u32)> {
         let header = self.bytes.get(offset..offset + HEADER)?;
