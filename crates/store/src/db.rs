@@ -245,6 +245,9 @@ pub(crate) struct Core {
     pub(crate) view: RwLock<Arc<View>>,
     maintenance: Mutex<Maintenance>,
     appenders: std::sync::atomic::AtomicUsize,
+    /// The shards over which targets are spread, and how many were.
+    spread: usize,
+    homes: std::sync::atomic::AtomicUsize,
     held: Mutex<Option<Held>>,
 }
 
@@ -332,6 +335,8 @@ impl Db {
         for damage in damages {
             recovery.damage(|| damage);
         }
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let spread = processors.min(options.shards).clamp(1, head.shards.len());
         let core = Core {
             retention_ms: AtomicI64::new(options.retention_ms),
             options,
@@ -339,6 +344,8 @@ impl Db {
             view: RwLock::new(Arc::new(View { blocks, departed: found.departed, head_from })),
             maintenance: Mutex::new(maintenance),
             appenders: std::sync::atomic::AtomicUsize::new(0),
+            spread,
+            homes: std::sync::atomic::AtomicUsize::new(0),
             held: Mutex::new(Some(held)),
         };
         Ok((Db { core: Arc::new(core) }, recovery))

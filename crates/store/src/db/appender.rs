@@ -11,9 +11,7 @@ use crate::{Error, Labels};
 /// Takes samples in batches. Not shared: each worker has one and keeps it.
 pub struct Appender {
     core: Arc<Core>,
-    /// The shard for the series that this appender creates, unless it is told otherwise.
-    own: usize,
-    /// The shard for the series that it creates now.
+    /// The shard for the series that this appender creates: one of its own, unless it is told otherwise.
     home: usize,
     ids: Vec<SeriesId>,
     timestamps: Vec<i64>,
@@ -44,10 +42,8 @@ struct PendingExemplar {
 
 impl Appender {
     pub(super) fn new(core: Arc<Core>, number: usize) -> Self {
-        let own = number % core.head.shards.len();
         Appender {
-            own,
-            home: own,
+            home: number % core.head.shards.len(),
             core,
             ids: Vec::new(),
             timestamps: Vec::new(),
@@ -60,11 +56,16 @@ impl Appender {
         }
     }
 
-    /// Puts the series that are created from now on into the shard of `id`; without one, where this
-    /// appender puts what is new. The series of a target stay together, whichever appender takes its
-    /// scrapes: a batch of one shard is committed as it is. Steady.
+    /// Puts the series that are created from now on into the shard of `id`; without one, into the next
+    /// of as many shards as there are processors. The series of a target stay together, whichever appender
+    /// takes its scrapes: a batch of one shard is committed as it is. And the targets are spread evenly,
+    /// though a worker that is quick enough takes nearly all of them: a start reads a shard with one
+    /// processor. Steady.
     pub fn stay_with(&mut self, id: Option<SeriesId>) {
-        self.home = id.map_or(self.own, |id| id.slot().shard());
+        self.home = match id {
+            Some(id) => id.slot().shard(),
+            None => self.core.homes.fetch_add(1, Ordering::Relaxed) % self.core.spread,
+        };
     }
 
     /// The series with these labels, created where it doesn't exist. Growth.
