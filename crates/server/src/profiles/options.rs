@@ -68,6 +68,8 @@ pub struct Selection {
     pub focus: Option<Pattern>,
     /// No stacks in which a function or a file matches.
     pub ignore: Option<Pattern>,
+    /// Stacks begin at the outermost function that matches, or whose file does, if there is one.
+    pub from: Option<Pattern>,
     /// The rows of a table; 0 for all.
     pub limit: usize,
     /// The largest row first.
@@ -133,6 +135,7 @@ impl Default for Selection {
             by: By::Function,
             focus: None,
             ignore: None,
+            from: None,
             limit: 40,
             descending: false,
             by_cum: false,
@@ -162,6 +165,8 @@ Flags:
   --by=function         function, file, line, module, label (all labels) or label:KEY
   --focus=PATTERN       Only stacks with a function or file that matches (RE2, anywhere in the name)
   --ignore=PATTERN      No stacks with a function or file that matches
+  --from=PATTERN        Stacks begin at the outermost function or file that matches: without what a
+                        runtime puts around it; those without one stay whole
   --limit=40            Rows of a table, 0 for all
   --cum                 Sort by CUM
   --descending          The largest row first, not last
@@ -263,6 +268,7 @@ impl Read {
             "by" => selection.by = By::parse(&value()?)?,
             "focus" => selection.focus = Some(pattern(name, &value()?)?),
             "ignore" => selection.ignore = Some(pattern(name, &value()?)?),
+            "from" => selection.from = Some(pattern(name, &value()?)?),
             "limit" => selection.limit = number(value()?, 0, u32::MAX)? as usize,
             "name-width" => selection.name_width = number(value()?, 0, 10_000)? as usize,
             "o" | "output" => self.output = Some(PathBuf::from(value()?)),
@@ -395,6 +401,7 @@ mod tests {
             ("top a --by=label:", "--by is function"),
             ("top a --focus=(", "--focus: "),
             ("top a --ignore=)(", "--ignore: "),
+            ("top a --from=(", "--from: "),
             ("top a --cum=no", "--cum takes no value"),
             ("top a --limit", "expected a value for flag '--limit'"),
             (

@@ -2,7 +2,8 @@
 //!
 //! 1. Each location is resolved once: the names of the functions at it, and whether they match the patterns.
 //! 2. A sample's stack is the names of its locations. What the profile's own patterns drop is cut off, with all
-//!    that it calls, and seen by no other pattern; a sample without a frame that matches `focus`, or with one that matches `ignore`, is left out.
+//!    that it calls, and seen by no other pattern; a sample without a frame that matches `focus`, or with one that matches `ignore`, is left out, and
+//!    what called the outermost frame that matches `from` is.
 //! 3. By label, a stack is one name: the label's values.
 
 use std::collections::HashMap;
@@ -179,6 +180,8 @@ struct Resolved {
     frames: Vec<NameId>,
     focused: bool,
     ignored: bool,
+    /// The outermost of the frames at which stacks are to begin.
+    begin: Option<usize>,
     dropped: Dropped,
 }
 
@@ -257,11 +260,13 @@ impl Builder<'_, '_> {
             }
         }
         let (mut focused, mut ignored) = (self.selection.focus.is_none(), false);
+        let mut outermost = None;
         for id in &ids[self.innermost(&ids)..] {
             let Some(resolved) = self.known.get(id) else { continue };
             if frames.len() + resolved.frames.len() > MOST_FRAMES {
                 return Err(format!("its stacks have more than {MOST_FRAMES} frames together"));
             }
+            outermost = resolved.begin.map(|begin| frames.len() + begin).or(outermost);
             frames.extend_from_slice(&resolved.frames);
             focused |= resolved.focused;
             ignored |= resolved.ignored;
@@ -269,6 +274,9 @@ impl Builder<'_, '_> {
         if !focused || ignored {
             frames.truncate(begin);
             return Ok(false);
+        }
+        if let Some(outermost) = outermost {
+            frames.truncate(outermost + 1);
         }
         if let By::Labels | By::Label(_) = &self.selection.by {
             let name = self.label_text(sample.labels);
@@ -350,7 +358,8 @@ impl Builder<'_, '_> {
             Some(at) if at + 1 == lines.len() => (Dropped::All, &lines[..]),
             Some(at) => (Dropped::Below, &lines[at + 1..]),
         };
-        let mut it = Resolved { frames: Vec::new(), focused: false, ignored: false, dropped };
+        let mut it =
+            Resolved { frames: Vec::new(), focused: false, ignored: false, begin: None, dropped };
         for line in kept {
             let Some(function) = document.function(line.function) else { continue };
             let mut name = plain(&document.text(function.name));
@@ -360,6 +369,9 @@ impl Builder<'_, '_> {
             let source = plain(&document.text(function.filename));
             it.focused |= matches(&self.selection.focus, [&name, &source]);
             it.ignored |= matches(&self.selection.ignore, [&name, &source]);
+            if matches(&self.selection.from, [&name, &source]) {
+                it.begin = Some(it.frames.len());
+            }
             it.frames.push(self.frame(&name, &source, line.line, &file));
         }
         if it.frames.is_empty() {
@@ -369,6 +381,7 @@ impl Builder<'_, '_> {
             };
             it.focused = matches(&self.selection.focus, [&name, &file]);
             it.ignored = matches(&self.selection.ignore, [&name, &file]);
+            it.begin = matches(&self.selection.from, [&name, &file]).then_some(0);
             it.frames.push(self.frame(&name, "", 0, &file));
         }
         it
