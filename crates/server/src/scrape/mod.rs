@@ -4,6 +4,7 @@
 //! pool        one job: its sources, its targets, their tasks
 //! target      from what was discovered to what is scraped
 //! task        one target's life: wait, fetch, ingest, report
+//! places      the places in time of targets that come together
 //! spread      where in its interval a target is scraped, so that the load is flat
 //! schedule    when a target is due, and what time its samples get
 //! accept      what is asked for, and what the answer is
@@ -32,6 +33,7 @@ mod known;
 mod lines;
 mod metadata;
 mod observe;
+mod places;
 mod pool;
 mod resolve;
 mod schedule;

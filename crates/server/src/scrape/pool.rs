@@ -11,7 +11,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::Shared;
-use super::spread::{self, Circle, Placed};
+use super::places::Places;
+use super::spread::{self, Placed};
 use super::status::{DroppedTarget, PoolStatus};
 use super::target::{Populated, Target};
 use super::task::{Carry, Phase, PoolShared, Task};
@@ -53,7 +54,32 @@ struct Departing {
     public: Labels,
     interval: Duration,
     at: Duration,
+    /// What its last scrape brought.
+    samples: u64,
     running: Running,
+}
+
+impl Departing {
+    /// The place in time that a successor with this interval goes on with.
+    fn kept(&self, interval: Duration) -> Option<Placed> {
+        let Departing { at, samples, .. } = *self;
+        (self.interval == interval).then_some(Placed { interval, at, samples })
+    }
+}
+
+/// A target that came, and who wrote the same series before: their marks, their connection and their place in
+/// time go on.
+struct New {
+    turn: u64,
+    identity: Identity,
+    target: Box<Target>,
+    before: Option<Departing>,
+}
+
+impl New {
+    fn kept(&self) -> Option<Placed> {
+        self.before.as_ref()?.kept(self.target.interval)
+    }
 }
 
 /// A task, and how to tell it what to do.
@@ -93,32 +119,6 @@ impl State {
             samples: active.target.samples(),
         };
         self.active.values().map(placed).collect()
-    }
-}
-
-/// Places for the new targets of one pool.
-struct Places {
-    own: Vec<Placed>,
-    others: Vec<Placed>,
-    seed: u64,
-    circles: HashMap<Duration, Circle>,
-}
-
-impl Places {
-    fn new(pool: &Pool, state: &State, seed: u64, all: &[Arc<Pool>]) -> Self {
-        let others = all.iter().filter(|other| !std::ptr::eq(&***other, pool));
-        let others = others.flat_map(|other| other.placed()).collect();
-        Places { own: state.placed(), others, seed, circles: HashMap::new() }
-    }
-
-    fn place(&mut self, interval: Duration) -> Duration {
-        let circle = self.circles.entry(interval).or_insert_with(|| {
-            let mut circle = Circle::new(interval, self.seed);
-            self.own.iter().for_each(|placed| circle.enter(placed, true));
-            self.others.iter().for_each(|placed| circle.enter(placed, false));
-            circle
-        });
-        circle.place()
     }
 }
 
@@ -191,7 +191,8 @@ impl Pool {
         let gone = state.active.extract_if(|identity, _| !found.contains_key(identity));
         for (_, Active { target, at, running }) in gone.collect::<Vec<_>>() {
             let (public, interval) = (target.public.clone(), target.interval);
-            state.departing.push(Departing { public, interval, at, running });
+            let samples = target.samples();
+            state.departing.push(Departing { public, interval, at, samples, running });
         }
         let mut new = Vec::new();
         for (identity, target) in found {
@@ -202,15 +203,27 @@ impl Pool {
                 // A task that ended by itself has panicked; its target gets another one.
                 Some(_) | None => {
                     state.active.remove(&identity);
-                    new.push((spread::turn(target.hash(), shared.seed()), identity, target));
+                    let turn = spread::turn(target.hash(), shared.seed());
+                    new.push(New { turn, identity, target, before: None });
                 }
             }
         }
         if !new.is_empty() {
-            new.sort_unstable_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
-            let mut places = Places::new(self, state, shared.seed(), all);
-            for (_, identity, target) in new {
-                let active = self.start(state, target, shared, &mut places);
+            new.sort_unstable_by(|a, b| (a.turn, &a.identity).cmp(&(b.turn, &b.identity)));
+            for new in &mut new {
+                let gone = |gone: &Departing| gone.public == new.target.public;
+                let index = state.departing.iter().position(gone);
+                new.before = index.map(|index| state.departing.swap_remove(index));
+            }
+            // Who keeps a place is in it before others look for theirs.
+            let mut own = state.placed();
+            own.extend(new.iter().filter_map(New::kept));
+            let others = all.iter().filter(|other| !std::ptr::eq(&***other, self));
+            let others = others.flat_map(|other| other.placed()).collect();
+            let mut places = Places::new(own, others, shared.seed());
+            for new in new {
+                let identity = new.identity.clone();
+                let active = self.start(new, shared, &mut places);
                 state.active.insert(identity, active);
             }
         }
@@ -221,21 +234,12 @@ impl Pool {
     }
 
     /// Starts the task of a new target.
-    fn start(
-        &self,
-        state: &mut State,
-        target: Box<Target>,
-        shared: &Arc<Shared>,
-        places: &mut Places,
-    ) -> Active {
-        // Somebody who wrote the same series before: their marks, their connection and their place in
-        // time go on.
-        let before = state.departing.iter().position(|gone| gone.public == target.public);
-        let before = before.map(|index| state.departing.swap_remove(index));
-        let at = match &before {
-            Some(before) if before.interval == target.interval => before.at,
-            _ => places.place(target.interval),
+    fn start(&self, new: New, shared: &Arc<Shared>, places: &mut Places) -> Active {
+        let at = match new.kept() {
+            Some(kept) => kept.at,
+            None => places.place(new.target.interval, new.target.hash()),
         };
+        let New { target, before, .. } = new;
         let predecessor = before.map(|before| before.running.stop());
         let target = Arc::<Target>::from(target);
         let (phase, receiver) = watch::channel(Phase::Run);
@@ -302,5 +306,36 @@ impl Pool {
         status.active = active;
         status.discovery_errors = self.sources.lock().errors();
         status
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A target that departs; its task never ends by itself.
+    fn departing(interval: Duration, at: Duration) -> Departing {
+        let (phase, _) = watch::channel(Phase::Run);
+        let handle = tokio::spawn(std::future::pending());
+        let public = Labels::default();
+        Departing { public, interval, at, samples: 1000, running: Running { phase, handle } }
+    }
+
+    #[tokio::test]
+    async fn new_targets_go_where_successors_are_not() {
+        let interval = Duration::from_secs(10);
+        // Every other second is kept by a successor.
+        let gone: Vec<Departing> =
+            (0..5).map(|n| departing(interval, Duration::from_secs(2 * n))).collect();
+        let kept: Vec<Placed> = gone.iter().filter_map(|gone| gone.kept(interval)).collect();
+        assert_eq!(kept.len(), 5);
+        let mut places = Places::new(kept.clone(), Vec::new(), 3);
+        let mut between = [0; 5];
+        for _ in 0..5 {
+            between[places.place(interval, 0).as_secs() as usize / 2] += 1;
+        }
+        assert_eq!(between, [1; 5]);
+        // With another interval it has no place to go on with.
+        assert!(gone.iter().all(|gone| gone.kept(interval * 2).is_none()));
     }
 }

@@ -144,6 +144,12 @@ impl Circle {
     }
 }
 
+/// The place of a target that is in no circle.
+pub(super) fn by_hash(interval: Duration, hash: u64, seed: u64) -> Duration {
+    let interval = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX).max(1);
+    Duration::from_nanos(turn(hash, seed) % interval)
+}
+
 /// The order in which targets that come together are placed, by their hashes.
 pub(super) fn turn(hash: u64, seed: u64) -> u64 {
     mix(hash ^ mix(seed))
