@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, ready};
+use std::time::Duration;
 
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -23,12 +24,17 @@ use super::world::World;
 /// the rest worth nothing.
 const WINDOW: usize = 256 << 10;
 
+/// How long a client may take with a list of all targets: others wait for their turn.
+const LIST: Duration = Duration::from_secs(30);
+
 /// What the connections of the fleet's thread share.
 pub(super) struct Shared {
     pub(super) world: Arc<World>,
     pub(super) stock: RefCell<Stock>,
     /// What requests are read into.
     pub(super) scratch: RefCell<Vec<u8>>,
+    /// Turns of those who want all targets at once.
+    pub(super) lists: tokio::sync::Semaphore,
 }
 
 /// Serves one connection until either side has enough of it.
@@ -72,6 +78,12 @@ async fn requests(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
                     }
                 }
             },
+            Route::Page { path, query, host } if path == "/sd" => {
+                // It fails only when it is closed, which it never is.
+                let Ok(_turn) = shared.lists.acquire().await else { return Ok(()) };
+                let page = pages::page(world, &path, &query, &host);
+                tokio::time::timeout(LIST, stream.write_all(&page.answer(keep_alive))).await??;
+            }
             Route::Page { path, query, host } => {
                 let page = pages::page(world, &path, &query, &host);
                 stream.write_all(&page.answer(keep_alive)).await?;

@@ -63,6 +63,9 @@ const BREATH: Duration = Duration::from_millis(50);
 /// What a request is read into.
 const SCRATCH: usize = 16 << 10;
 
+/// Lists of all targets that are made and sent at a time: that of a million has a hundred megabytes.
+const LISTS: usize = 4;
+
 /// A fleet that is being served, on a thread of its own. Ends when it is dropped.
 pub struct Fleet {
     world: Arc<World>,
@@ -98,6 +101,7 @@ impl Fleet {
                     world: of_thread,
                     stock: RefCell::new(stock),
                     scratch: RefCell::new(vec![0; SCRATCH]),
+                    lists: tokio::sync::Semaphore::new(LISTS),
                 });
                 let local = LocalSet::new();
                 local.block_on(&runtime, async move {
