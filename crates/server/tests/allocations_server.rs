@@ -123,7 +123,7 @@ fn scraping_allocates_nothing_on_any_thread() {
             let job = format!("{encoding}-{chunked}");
             writeln!(
                 jobs,
-                "- {{job_name: {job}, scrape_interval: 100ms, scrape_timeout: 100ms, \
+                "- {{job_name: {job}, scrape_interval: 250ms, scrape_timeout: 250ms, \
                  static_configs: [{{targets: {targets:?}}}]}}"
             )
             .unwrap();
