@@ -93,7 +93,11 @@ bench-overhead:
 	-$(with-pointers) $(SHELL) -c '$(bench-build) --features overhead-pprof-rs-frame-pointer --bin bench-overhead --target-dir target/pprof-rs-frame-pointer'
 	cd bench && target/release/bench-overhead $(ARGS)
 
-.PHONY: bench-fleet bench-plan
+.PHONY: bench-fleet bench-ingest bench-plan
+# What a sample costs from the bytes of a body to journal and head, without sockets: a minute.
+bench-ingest:
+	$(CARGO) bench --locked -p server --bench ingest
+
 # A fleet of 500 targets with 1,000 series each for unladen and for Prometheus 3, every 10 s and every 2 s, one
 # after the other and side by side, five minutes each: half an hour in all. Shorter, or with others beside it:
 # make bench-fleet ARGS='--duration=1m --intervals=2s --peer=/usr/bin/victoria-metrics'

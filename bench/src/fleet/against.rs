@@ -80,6 +80,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if let Some(warmup) = options.warmup.clone().or(smoke.then(|| "2s".to_owned())) {
         base.push(format!("--warmup={warmup}"));
     }
+    let mut bars = Bars::default();
     let mut last = None;
     for interval in &intervals {
         let run = |kind: &str, more: &[&str]| -> Result<Summary, Failure> {
@@ -98,13 +99,22 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             Ok(summary)
         };
         let in_turn = run("in-turn", &["--one-after-another"])?;
+        bars.add(&format!("{interval}: scrapes missed"), in_turn.missed, Bar::AtMost(0.0));
         last.get_or_insert(in_turn);
         if !peers.is_empty() && !options.no_side_by_side {
-            run("side-by-side", &[])?;
+            // Where both want the same processors, ratios are what can be asked for.
+            let beside = run("side-by-side", &[])?;
+            let name = |figure: &str| format!("{interval}, side by side: {figure}");
+            bars.add(&name("scrapes missed"), beside.missed, Bar::AtMost(0.0));
+            bars.add(&name("Prometheus' CPU, times ours"), beside.cpu_ratio, Bar::AtLeast(10.0));
+            bars.add(
+                &name("Prometheus' bytes written, times ours"),
+                beside.written_ratio,
+                Bar::AtLeast(2.0),
+            );
         }
     }
     let summary = last.ok_or("--intervals names none")?;
-    let mut bars = Bars::default();
     bars.add("CPU-seconds per million samples", summary.cpu, Bar::AtMost(0.24));
     bars.add("Prometheus' CPU, times ours", summary.cpu_ratio, Bar::AtLeast(10.0));
     bars.add("bytes allocated per sample", summary.allocated, Bar::AtMost(0.5));
