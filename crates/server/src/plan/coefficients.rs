@@ -204,13 +204,8 @@ impl Coefficients {
         loads: Vec<Measured>,
         per_query_sample: f64,
     ) -> Result<Self, String> {
-        use super::fit::least_squares;
         let fit = |what: &str, features: fn(&Measured) -> Vec<f64>, of: fn(&Measured) -> f64| {
-            let rows: Vec<Vec<f64>> = loads.iter().map(features).collect();
-            let measured: Vec<f64> = loads.iter().map(of).collect();
-            least_squares(&rows, &measured).ok_or_else(|| {
-                format!("{what} cannot be fitted: a load took none, or there was none")
-            })
+            fit(&loads, what, features, of)
         };
         let cpu = fit("CPU", cpu_features, |load| load.cores)?;
         let memory = fit("memory", memory_features, |load| load.rss_bytes)?;
@@ -223,10 +218,6 @@ impl Coefficients {
         )?;
         let descriptors =
             fit("descriptors", |load| vec![1.0, load.targets], |load| load.descriptors)?;
-        // Weighted by samples: whole pages are much for a journal that has hardly any.
-        let samples = loads.iter().map(|load| load.samples_per_second).sum::<f64>();
-        let journal = |load: &Measured| load.journal_bytes_per_sample * load.samples_per_second;
-        let journal = loads.iter().map(journal).sum::<f64>() / samples;
         let residual = |fit: &super::fit::Fit| Residual { rms: fit.rms, worst: fit.worst };
         let mut all = Coefficients {
             format: FORMAT,
@@ -249,7 +240,7 @@ impl Coefficients {
                 per_body_byte: memory.coefficients[3],
             },
             disk_bytes: Disk {
-                journal_per_sample: journal,
+                journal_per_sample: journal(&loads),
                 written_per_sample: written.coefficients[1],
                 written_per_new_series: written.coefficients[2],
             },
@@ -304,6 +295,26 @@ pub(super) fn memory_features(load: &Measured) -> Vec<f64> {
     // Also of targets that were not always scraped in time.
     let bodies = load.series * load.body_bytes_per_second / load.samples_per_second;
     vec![1.0, load.targets, load.head_series, bodies]
+}
+
+/// Fits a figure to its features; `what` it is stands in the error.
+fn fit(
+    loads: &[Measured],
+    what: &str,
+    features: fn(&Measured) -> Vec<f64>,
+    of: fn(&Measured) -> f64,
+) -> Result<super::fit::Fit, String> {
+    let rows: Vec<Vec<f64>> = loads.iter().map(features).collect();
+    let measured: Vec<f64> = loads.iter().map(of).collect();
+    super::fit::least_squares(&rows, &measured)
+        .ok_or_else(|| format!("{what} cannot be fitted: a load took none, or there was none"))
+}
+
+/// Bytes of journal for a sample, weighted by samples: whole pages are much for a journal that has hardly any.
+fn journal(loads: &[Measured]) -> f64 {
+    let samples = loads.iter().map(|load| load.samples_per_second).sum::<f64>();
+    let bytes = loads.iter().map(|load| load.journal_bytes_per_sample * load.samples_per_second);
+    bytes.sum::<f64>() / samples
 }
 
 /// The means of loads of the same shape.

@@ -91,16 +91,16 @@ fn flags(load: &Load) -> Vec<String> {
     flags
 }
 
-fn shown(load: &Load, estimate: &Estimate, by: &Coefficients) -> String {
+/// The lines of the estimate: name, figure, what is to be said of it.
+fn lines(estimate: &Estimate, errors: &coefficients::Errors) -> [Vec<String>; 9] {
     let line = |name: &str, value: f64, form: Form, rest: String| {
         vec![name.to_owned(), written(Some(value), form), rest]
     };
     let percent = |share: f64| format!("{:.0}%", (share * 100.0).ceil());
-    let errors = &by.errors;
     let off = |error: &coefficients::Residual| {
         format!("± {}, at worst {} where it was measured", percent(error.rms), percent(error.worst))
     };
-    let table = [
+    [
         line("samples per second", estimate.samples_per_second, Form::Count, String::new()),
         line("memory", estimate.memory_bytes, Form::Bytes, off(&errors.memory)),
         line(
@@ -144,9 +144,12 @@ fn shown(load: &Load, estimate: &Estimate, by: &Coefficients) -> String {
                 _ => String::new(),
             },
         ),
-    ];
+    ]
+}
+
+fn shown(load: &Load, estimate: &Estimate, by: &Coefficients) -> String {
     let mut text = String::new();
-    aligned(&table, &[true, false, true], &mut text);
+    aligned(&lines(estimate, &by.errors), &[true, false, true], &mut text);
     // Writing to a String never fails.
     let _ = write!(
         text,
