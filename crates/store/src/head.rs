@@ -11,6 +11,7 @@ pub(crate) mod exemplars;
 pub(crate) mod index;
 pub(crate) mod log;
 mod postings;
+mod prefetch;
 pub(crate) mod replay;
 pub(crate) mod row;
 mod sets;

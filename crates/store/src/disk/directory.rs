@@ -3,7 +3,8 @@
 //! Holds nothing but the root's path: every operation opens what it needs and closes it again, files
 //! being written and mappings excepted. Refuses paths that would leave the root.
 //!
-//! **Mapping.** This is the only file of the store with `unsafe` in it. A mapping is sound as long as
+//! **Mapping.** But for a hint to the processor (`head/prefetch.rs`), this is the only file of the store
+//! with `unsafe` in it. A mapping is sound as long as
 //! nobody shrinks the file under it: reading a page beyond the end of a mapped file raises SIGBUS,
 //! and writing to a mapped hole on a full disk does too. The store therefore maps for reading only,
 //! and never truncates or rewrites a file that it maps. Such a file is finished, or is one that is

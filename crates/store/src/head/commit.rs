@@ -21,6 +21,10 @@ use crate::journal::record;
 /// Samples that are appended with one record of the journal: one must not get too long.
 const SAMPLES_AT_ONCE: usize = 1 << 20;
 
+/// Rows that are asked for ahead of the one that is tested: it takes so long to bring them from memory. The
+/// processor does it of its own, but stops at the end of each page of 4 KiB, which has 32 rows.
+const AHEAD: usize = 16;
+
 /// Accepted samples, neighbours in the batch as well as in a page of rows.
 #[derive(Clone, Copy)]
 pub(super) struct Accepted {
@@ -183,11 +187,15 @@ impl Shard {
             }
             let end = at + rows.len();
             let generation = columns.ids[at].generation();
-            let samples = columns.timestamps[at..end].iter().zip(&columns.values[at..end]);
+            let (times, values) = (&columns.timestamps[at..end], &columns.values[at..end]);
             let mut first = at;
-            for (number, (row, (&time, value))) in (number..).zip(rows.iter_mut().zip(samples)) {
-                let bits = value.to_bits();
-                let index = at + (number - columns.ids[at].slot().row()) as usize;
+            rows.iter().take(AHEAD).for_each(Row::prefetch);
+            for offset in 0..rows.len() {
+                if let Some(ahead) = rows.get(offset + AHEAD) {
+                    ahead.prefetch();
+                }
+                let (row, number, index) = (&mut rows[offset], number + offset as u32, at + offset);
+                let (time, bits) = (times[offset], values[offset].to_bits());
                 let verdict = if test.is_next(row, generation, time) {
                     Verdict::Accept
                 } else {
@@ -196,8 +204,6 @@ impl Shard {
                 if let Verdict::Accept = verdict
                     && self.batch.len() < SAMPLES_AT_ONCE
                 {
-                    // The second pass is to find it in the cache.
-                    row.prefetch_tail();
                     row.mark = test.part;
                     if row.is_open() && test.crosses(row, time) {
                         self.closing.push((number, ChunkRef::NONE));

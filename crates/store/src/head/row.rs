@@ -14,6 +14,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::num::NonZeroU64;
 
+use super::prefetch::prefetch;
 use super::slab::{BLOCK, Chain, Slab};
 use crate::chunk::xor::{Encoder, HEADER, NO_WINDOW, SAMPLE_BYTES_MAX, STEP_BITS_MAX, step};
 use crate::db::SeriesId;
@@ -195,9 +196,10 @@ impl Row {
         self.flags & both == both && self.generation == generation && self.time < time
     }
 
-    /// Has the tail brought to the cache, in the background.
+    /// Has both cache lines brought to the cache, in the background.
     #[inline]
-    pub(crate) fn prefetch_tail(&self) {
+    pub(crate) fn prefetch(&self) {
+        prefetch(self);
         prefetch(&self.tail);
     }
 
@@ -382,22 +384,6 @@ impl Row {
         self.flags = self.flags & !Row::FOLLOWS | if was_full { Row::FOLLOWS } else { 0 };
     }
 }
-
-/// Asks for a cache line without waiting for it.
-#[inline]
-#[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code)]
-fn prefetch(line: &[u8; TAIL]) {
-    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-    // SAFETY: a hint to the processor: it reads nothing that the program sees, and can't fail; SSE is
-    // part of x86_64.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(line).cast()) }
-}
-
-/// Elsewhere the second pass waits for itself.
-#[inline]
-#[cfg(not(target_arch = "x86_64"))]
-fn prefetch(_: &[u8; TAIL]) {}
 
 /// The rows of a shard.
 #[derive(Default)]

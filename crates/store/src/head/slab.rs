@@ -8,6 +8,8 @@
 //! The last block leads back to the first one: a row keeps one number, and a whole ring is given back
 //! at once. Blocks of a closed chunk are used again; memory goes back only with the slab.
 
+use super::prefetch::prefetch;
+
 /// Bytes of a chunk in one block.
 pub(crate) const BLOCK: usize = 60;
 /// Blocks in a page: 2 MiB, of which the system gives what is touched.
@@ -70,6 +72,10 @@ impl Slab {
         let taken = self.free;
         if taken != NONE {
             self.free = self.block(taken).next;
+            if self.free != NONE {
+                // Where the next one leads is not known before it has come from memory.
+                prefetch(self.block(self.free));
+            }
             return taken;
         }
         if self.pages.last().is_none_or(|last| last.len() == PAGE) {
