@@ -412,7 +412,6 @@ impl Db {
         for departed in &view.departed {
             stats.departed_series += u64::from(departed.series);
             stats.departed_bytes += departed.bytes;
-            stats.memory_bytes += departed.memory() as u64;
         }
         stats
     }

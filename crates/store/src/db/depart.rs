@@ -32,6 +32,8 @@ use crate::head::row::{ChunkRef, Row, Slot};
 const INTERVAL_MS: i64 = 5 * 60_000;
 /// Series that leave in one file: their labels are in memory while it is written.
 const SERIES_AT_ONCE: usize = 1 << 15;
+/// Series whose labels are read under one lock of the index.
+const LABELLED_AT_ONCE: usize = 512;
 /// A series leaves when nothing came for it for so long, at least; and for half a block, before which
 /// samples are too old to come, so that one that comes back does not reach into its past.
 const IDLE_MS: i64 = 60 * 60_000;
@@ -122,7 +124,7 @@ impl Departures {
         let start = core.view.read().head_from;
         let mut series = Vec::with_capacity(leaving.len());
         let mut scratch = Vec::new();
-        for leaving in leaving.chunks(ROWS as usize) {
+        for leaving in leaving.chunks(LABELLED_AT_ONCE) {
             let index = core.head.index.read();
             for &leaving in leaving {
                 let labels = index.labels(leaving.id.slot(), &mut scratch);

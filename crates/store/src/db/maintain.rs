@@ -46,8 +46,9 @@ pub(super) const STALE_MS: i64 = 5 * 60_000;
 pub(super) const STALE: u64 = 0x7ff0_0000_0000_0002;
 /// Blocks that one round writes at most.
 const BLOCKS_AT_ONCE: usize = 4;
-/// Series that are removed under one lock of the index.
-const REMOVED_AT_ONCE: usize = 8192;
+/// Series that are removed under one lock of the index, for which whoever creates or looks for a series
+/// waits: some microseconds each.
+const REMOVED_AT_ONCE: usize = 512;
 
 /// What is to be remembered between two rounds.
 pub(super) struct Maintenance {

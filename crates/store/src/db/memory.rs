@@ -18,6 +18,8 @@ pub struct Memory {
     pub journal_buffers: u64,
     /// Exemplars.
     pub exemplars: u64,
+    /// Tables of where things are in the files of series that left the head.
+    pub departed: u64,
 }
 
 impl Memory {
@@ -29,6 +31,7 @@ impl Memory {
             + self.symbols
             + self.journal_buffers
             + self.exemplars
+            + self.departed
     }
 }
 
@@ -37,6 +40,9 @@ pub(super) fn memory(core: &Core) -> Memory {
     let head = &core.head;
     let mut memory =
         Memory { exemplars: head.exemplars.lock().memory() as u64, ..Memory::default() };
+    let view = core.view.read().clone();
+    memory.departed = view.departed.iter().map(|departed| departed.memory() as u64).sum();
+    drop(view);
     let index = head.index.read();
     memory.symbols = index.symbols_memory() as u64;
     memory.index = index.memory() as u64 - memory.symbols;
