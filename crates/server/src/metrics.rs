@@ -248,7 +248,7 @@ impl Metrics {
 type StoreFigure = (&'static str, &'static str, Kind, bool, fn(&store::Stats) -> f64);
 
 /// What the store says about itself.
-const STORE: [StoreFigure; 21] = {
+const STORE: [StoreFigure; 24] = {
     use Kind::{Counter, Gauge};
     [
         ("prometheus_tsdb_head_series", "Series in the head.", Gauge, false, |s| s.series as f64),
@@ -295,6 +295,27 @@ const STORE: [StoreFigure; 21] = {
         ("unladen_store_memory_bytes", "Bytes of memory of the head.", Gauge, false, |s| {
             s.memory_bytes as f64
         }),
+        (
+            "unladen_store_departed_series",
+            "Series that left the head and aren't in a block yet.",
+            Gauge,
+            false,
+            |s| s.departed_series as f64,
+        ),
+        (
+            "unladen_store_departed_files",
+            "Files that tell of series that left the head.",
+            Gauge,
+            false,
+            |s| s.departed_files as f64,
+        ),
+        (
+            "unladen_store_departed_bytes",
+            "Bytes of the files that tell of series that left the head.",
+            Gauge,
+            false,
+            |s| s.departed_bytes as f64,
+        ),
         ("unladen_store_label_pairs", "Label pairs of the head.", Gauge, false, |s| {
             s.label_pairs as f64
         }),

@@ -35,7 +35,9 @@ pub(crate) fn parts(app: &App, held: &scrape::Held, mut part: impl FnMut(Part)) 
     part("head symbols", stats.memory.symbols, stats.symbols);
     part("journal buffers", stats.memory.journal_buffers, 1);
     part("exemplars", stats.memory.exemplars, stats.exemplars);
+    part("departed tables", stats.memory.departed, stats.departed_files);
     part("mapped head chunks", stats.head_chunk_bytes, stats.chunks);
+    part("mapped departed series", stats.departed_bytes, stats.departed_series);
     part("mapped blocks", stats.block_bytes, stats.blocks);
 }
 
