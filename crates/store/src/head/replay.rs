@@ -179,12 +179,12 @@ impl Head {
             return;
         }
         let mut leaving = id;
-        if let Some(other) = index.find_near(labels.iter(), id.slot().shard()) {
-            if last(id) > last(other) {
-                leaving = other;
-                index.remove(&[other]);
-                index.insert(id, labels.iter());
-            }
+        if let Some(other) = index.find_near(labels.iter(), id.slot().shard())
+            && last(id) > last(other)
+        {
+            leaving = other;
+            index.remove(&[other]);
+            index.insert(id, labels.iter());
         }
         let slot = leaving.slot();
         self.shards[slot.shard()].lock().remove(slot.row());
