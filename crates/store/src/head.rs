@@ -204,7 +204,7 @@ impl Head {
             let files = shard.files.clone();
             drop(shard);
             for (index, last) in closed {
-                let chunks = files.walk(series[index].0, last, from)?;
+                let chunks = files.walk(last, from)?;
                 overlap[index] = chunks.iter().any(|chunk| chunk.header().min_time <= to);
             }
         }
@@ -226,7 +226,7 @@ impl Head {
             }
             (row.closed, shard.files.clone())
         };
-        let closed = files.walk(id, closed, from)?;
+        let closed = files.walk(closed, from)?;
         Ok(SeriesChunks { closed, open: (!open.is_empty()).then_some(open) })
     }
 }

@@ -11,7 +11,7 @@
 //! Where there was nothing, there is no block, and the next one begins at the earliest sample that the
 //! head really has: a sample from far in the past, or a long pause, costs one look through the rows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
@@ -24,7 +24,7 @@ use super::ordered::Ordered;
 use super::{Core, Maintained, SeriesId, View, sort_blocks};
 use crate::block::{Block, BlockWriter, ChunkData, Meta, catalog};
 use crate::chunk::{self, Encoder, Encoding};
-use crate::head::chunk_file::MappedChunk;
+use crate::head::chunk_file::{MappedChunk, Places};
 use crate::head::row::{CHUNK_SAMPLES, ChunkRef, Slot};
 use crate::head::shard::range_start;
 use crate::select::Samples;
@@ -103,6 +103,7 @@ fn write_block(
     let past = view.departed.iter().filter(|departed| departed.overlaps(from, to - 1));
     let mut departed = Merge::new(past, from, done);
     let mut files = Files::new(core);
+    let mut places: HashMap<usize, Places> = HashMap::new();
     loop {
         let next = living.peek().into_iter().chain(departed.peek()).min();
         let Some(labels) = next.cloned() else { break };
@@ -110,8 +111,9 @@ fn write_block(
         if living.peek() == Some(&labels)
             && let Some((_, id, closed)) = living.next()
         {
+            let places = places.entry(id.slot().shard()).or_default();
             let shard = files.shard(id.slot().shard());
-            let walk = shard.map(|files| files.walk_readable(id, closed, from));
+            let walk = shard.map(|files| files.walk_readable(places, id, closed, from));
             let walk = walk.expect("the series is of a shard")?;
             if let Some(error) = walk.damage {
                 done.damage(|| format!("{labels}: {error}"));
@@ -247,7 +249,7 @@ fn earliest(core: &Core, to: i64) -> Result<i64, Error> {
     let mut earliest =
         departed.iter().map(|departed| departed.earliest(to)).min().unwrap_or(i64::MAX);
     for (number, shard) in core.head.shards.iter().enumerate() {
-        let mut first = 0;
+        let (mut first, mut places) = (0, Places::default());
         loop {
             let mut closed = Vec::new();
             let files = {
@@ -271,7 +273,7 @@ fn earliest(core: &Core, to: i64) -> Result<i64, Error> {
                 shard.files.clone()
             };
             for (id, last) in closed {
-                let chunks = files.walk_readable(id, last, to)?.chunks;
+                let chunks = files.walk_readable(&mut places, id, last, to)?.chunks;
                 earliest = earliest
                     .min(chunks.first().map_or(i64::MAX, |chunk| chunk.header().min_time.max(to)));
             }

@@ -23,7 +23,6 @@ use super::departed::{self, Departed};
 use super::maintain::{ROWS, STALE, STALE_MS, remove, remove_rows, sync_chunks};
 use super::{Core, Maintained, SeriesId, View};
 use crate::Error;
-use crate::block::index_writer::ChunkEntry;
 use crate::head::chunk_file::ChunkFiles;
 use crate::head::departed::DepartedRow;
 use crate::head::row::{ChunkRef, Row, Slot};
@@ -140,10 +139,13 @@ impl Departures {
         let mut left = Vec::with_capacity(series.len());
         for (labels, leaving) in series {
             let slot = leaving.id.slot();
-            let walk = files[slot.shard()].walk_readable(leaving.id, leaving.closed, start)?;
-            let chunks: Option<Vec<ChunkEntry>> = departed::entries(slot.shard(), &walk.chunks);
-            // Where something is damaged, it stays as it is.
-            let (Some(chunks), None) = (chunks, walk.damage) else { continue };
+            let chunks = match files[slot.shard()].walk(leaving.closed, start) {
+                Ok(chunks) => chunks,
+                // Where something is damaged, it stays as it is.
+                Err(error) if error.is_corrupt() => continue,
+                Err(error) => return Err(error),
+            };
+            let Some(chunks) = departed::entries(slot.shard(), &chunks) else { continue };
             if chunks.is_empty() {
                 continue;
             }

@@ -3,6 +3,8 @@
 //! The layout is drawn in `docs/format/head.md`. Each chunk names the one before it of the same
 //! series, so that memory holds one reference per series and not one per chunk.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -238,40 +240,22 @@ impl ChunkFiles {
     ///
     /// # Errors
     /// One of them can't be read.
-    pub(crate) fn walk(
-        &self,
-        id: SeriesId,
-        last: ChunkRef,
-        from: i64,
-    ) -> Result<Vec<MappedChunk>, Error> {
-        let walk = self.walk_readable(id, last, from)?;
-        walk.damage.map_or(Ok(walk.chunks), Err)
+    pub(crate) fn walk(&self, last: ChunkRef, from: i64) -> Result<Vec<MappedChunk>, Error> {
+        let mut chunks = Vec::new();
+        self.walk_to(last, from, &mut chunks).map_err(|(error, _)| error)?;
+        chunks.reverse();
+        Ok(chunks)
     }
 
-    /// As [`ChunkFiles::walk`], with those that can be read: the one before a damaged chunk is looked for
-    /// in all of the files.
-    ///
-    /// # Errors
-    /// The disk refused, which it may not do the next time: what it holds is not known to be damaged.
-    pub(crate) fn walk_readable(
+    /// Collects chunks from `at` back, newest first; an error comes with its place.
+    fn walk_to(
         &self,
-        id: SeriesId,
-        last: ChunkRef,
+        mut at: ChunkRef,
         from: i64,
-    ) -> Result<Walk, Error> {
-        let (mut chunks, mut damage) = (Vec::new(), None);
-        let mut at = last;
+        chunks: &mut Vec<MappedChunk>,
+    ) -> Result<(), (Error, ChunkRef)> {
         while at != ChunkRef::NONE {
-            let chunk = match self.chunk(at) {
-                Ok(Some(chunk)) => chunk,
-                Ok(None) => break,
-                Err(error) if error.is_corrupt() => {
-                    damage = damage.or(Some(error));
-                    at = self.before(id, at)?;
-                    continue;
-                }
-                Err(error) => return Err(error),
-            };
+            let Some(chunk) = self.chunk(at).map_err(|error| (error, at))? else { break };
             if chunk.header.max_time < from {
                 break;
             }
@@ -280,29 +264,82 @@ impl ChunkFiles {
             at = if before < at { before } else { ChunkRef::NONE };
             chunks.push(chunk);
         }
+        Ok(())
+    }
+
+    /// As [`ChunkFiles::walk`], with those that can be read: the one before a damaged chunk is looked for
+    /// in all of the files, each of which is read once for all of `places`.
+    ///
+    /// # Errors
+    /// The disk refused, which it may not do the next time: what it holds is not known to be damaged.
+    pub(crate) fn walk_readable(
+        &self,
+        places: &mut Places,
+        id: SeriesId,
+        last: ChunkRef,
+        from: i64,
+    ) -> Result<Walk, Error> {
+        let (mut chunks, mut damage) = (Vec::new(), None);
+        let mut at = last;
+        loop {
+            match self.walk_to(at, from, &mut chunks) {
+                Ok(()) => break,
+                Err((error, place)) if error.is_corrupt() => {
+                    damage = damage.or(Some(error));
+                    at = self.before(places, id, place)?;
+                }
+                Err((error, _)) => return Err(error),
+            }
+        }
         chunks.reverse();
         Ok(Walk { chunks, damage })
     }
 
-    /// The last chunk of a series before a place. Reads whole files.
-    fn before(&self, id: SeriesId, place: ChunkRef) -> Result<ChunkRef, Error> {
+    /// The last chunk of a series before a place. Reads whole files, once.
+    fn before(
+        &self,
+        places: &mut Places,
+        id: SeriesId,
+        place: ChunkRef,
+    ) -> Result<ChunkRef, Error> {
         let series = (id.slot().row(), id.generation());
         for file in self.files.iter().rev().filter(|file| file.number <= place.file()) {
-            let bytes = file.bytes(0)?;
-            let found = scan(&bytes).filter_map(|found| match found {
-                Found::Chunk(offset, header, _) => {
-                    let at = ChunkRef::new(file.number, offset as u32);
-                    ((header.row, header.generation) == series && at < place).then_some(at)
+            let of_file = match places.0.entry(file.number) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(unknown) => {
+                    // It may have grown since it was mapped.
+                    file.unmap();
+                    let bytes = file.bytes(0)?;
+                    let mut of_file: Vec<Place> = scan(&bytes)
+                        .filter_map(|found| match found {
+                            Found::Chunk(offset, header, _) => {
+                                Some(((header.row, header.generation), offset as u32))
+                            }
+                            Found::Damage { .. } => None,
+                        })
+                        .collect();
+                    of_file.sort_unstable();
+                    unknown.insert(of_file)
                 }
-                Found::Damage { .. } => None,
-            });
-            if let Some(at) = found.last() {
-                return Ok(at);
+            };
+            let end = if file.number == place.file() { place.offset() } else { u32::MAX };
+            let behind = of_file.partition_point(|&found| found < (series, end));
+            let found = behind.checked_sub(1).map(|at| of_file[at]);
+            if let Some((_, offset)) = found.filter(|found| found.0 == series) {
+                return Ok(ChunkRef::new(file.number, offset));
             }
         }
         Ok(ChunkRef::NONE)
     }
 }
+
+/// Where the chunks of files of a shard stand, in the order of rows: of those files that were read whole,
+/// because something in them or behind them is damaged. Twelve bytes a chunk.
+#[derive(Default)]
+pub(crate) struct Places(HashMap<u32, Vec<Place>>);
+
+/// Row and generation of a chunk, and its offset.
+type Place = ((u32, u32), u32);
 
 /// The chunks of a series, as far as they can be read.
 pub(crate) struct Walk {
@@ -396,18 +433,39 @@ mod tests {
             (1..=3).fold(ChunkFiles::default(), |files, n| files.with(Arc::new(file(n))))
         };
         let id = SeriesId::new(super::super::row::Slot::new(0, 1), 1);
-        let last = places.last().unwrap()[1];
+        let ends = *places.last().unwrap();
+        let last = ends[1];
         let times = |walk: &Walk| -> Vec<i64> {
             walk.chunks.iter().map(|chunk| chunk.header().min_time / 10).collect()
         };
-        assert_eq!(times(&open().walk_readable(id, last, 30).unwrap()), [3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(
+            times(&open().walk_readable(&mut Places::default(), id, last, 30).unwrap()),
+            [3, 4, 5, 6, 7, 8, 9]
+        );
         for lost in [&[4][..], &[9], &[1], &[3, 4], &[7, 8, 9]] {
             lost.iter().for_each(|&chunk| damage(places[chunk][1]));
             let files = open();
-            let walk = files.walk_readable(id, last, 0).unwrap();
+            let walk = files.walk_readable(&mut Places::default(), id, last, 0).unwrap();
+            // What grew behind a mapping is found, and another series in the same look.
+            let grown = open();
+            let whole = std::fs::read(root.join("head/00-00000001")).unwrap();
+            std::fs::write(root.join("head/00-00000001"), &whole[..20]).unwrap();
+            assert_eq!(grown.files()[0].bytes(0).unwrap().len(), 20);
+            std::fs::write(root.join("head/00-00000001.whole"), &whole).unwrap();
+            let (from, to) = ("head/00-00000001.whole", "head/00-00000001");
+            std::fs::rename(root.join(from), root.join(to)).unwrap();
+            let mut looked = Places::default();
+            let again = grown.walk_readable(&mut looked, id, last, 0).unwrap();
+            assert_eq!(times(&again), times(&walk));
+            let looked_at = looked.0.len();
+            let first = SeriesId::new(super::super::row::Slot::new(0, 0), 1);
+            let beside = ends[0];
+            let whole = grown.walk_readable(&mut looked, first, beside, 0).unwrap();
+            assert!(whole.damage.is_none() && whole.chunks.len() == 9);
+            assert_eq!(looked.0.len(), looked_at, "nothing is looked for where all is well");
             let left: Vec<i64> = (1..=9).filter(|&n| !lost.contains(&(n as usize))).collect();
             assert_eq!(times(&walk), left);
-            assert!(walk.damage.is_some() && files.walk(id, last, 0).is_err());
+            assert!(walk.damage.is_some() && files.walk(last, 0).is_err());
             drop((walk, files));
             lost.iter().for_each(|&chunk| damage(places[chunk][1]));
         }
