@@ -87,7 +87,13 @@ fn list(disk: &dyn crate::Disk) -> Result<Vec<Files>, Error> {
             let (Ok(shard), Ok(number)) = (shard.parse::<usize>(), number.parse::<u32>()) else {
                 continue;
             };
-            if shard >= SHARDS_MAX {
+            let path = match (directory, definitions) {
+                ("journal", true) => definitions_path(shard, number),
+                ("journal", false) => segment_path(shard, number),
+                _ => chunk_path(shard, number),
+            };
+            // Of another name for the same numbers, nothing would be found.
+            if shard >= SHARDS_MAX || path != format!("{directory}/{name}") {
                 continue;
             }
             if shards.len() <= shard {

@@ -69,6 +69,11 @@ impl<'a> Strings<'a> {
     }
 }
 
+/// Generations begin at 1.
+fn generation(reader: &mut Reader<'_>) -> Option<u32> {
+    reader.unsigned32().filter(|&generation| generation > 0)
+}
+
 /// Reads the payload, after its kind, and hands each series to `each`: row, generation and labels, whose
 /// strings are in a record once, so that equal numbers are equal strings. `None` if it isn't one.
 pub(crate) fn decode<'a>(
@@ -87,7 +92,7 @@ pub(crate) fn decode<'a>(
     let mut labels: Vec<Numbers> = Vec::new();
     let mut before: Vec<u32> = Vec::new();
     for _ in 0..reader.unsigned()? {
-        let (row, generation) = (reader.unsigned32()?, reader.unsigned32()?);
+        let (row, generation) = (reader.unsigned32()?, generation(&mut reader)?);
         labels.clear();
         for _ in 0..reader.unsigned()? {
             labels.push((known(reader.unsigned32()?)?, known(reader.unsigned32()?)?));
@@ -114,7 +119,7 @@ pub(crate) fn decode_rows(payload: &[u8], mut each: impl FnMut(u32, u32)) -> Opt
         reader.take(length)?;
     }
     for _ in 0..reader.unsigned()? {
-        let (row, generation) = (reader.unsigned32()?, reader.unsigned32()?);
+        let (row, generation) = (reader.unsigned32()?, generation(&mut reader)?);
         for _ in 0..reader.unsigned()?.checked_mul(2)? {
             reader.unsigned()?;
         }
@@ -151,6 +156,17 @@ mod tests {
         let mut rows = Vec::new();
         decode_rows(&payload[1..], |row, generation| rows.push((row, generation))).unwrap();
         assert_eq!(rows, (0..100).map(|row| (row, 7)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_generation_of_zero_is_refused() {
+        let labels = Labels::from_pairs([("a", "b")]);
+        for (generation, sound) in [(0, None), (1, Some(()))] {
+            let mut payload = Vec::new();
+            encode(&mut payload, [(3, generation, &labels)].into_iter());
+            assert_eq!(decode(&payload[1..], |_, _, _, _| ()), sound);
+            assert_eq!(decode_rows(&payload[1..], |_, _| ()), sound);
+        }
     }
 
     proptest! {
