@@ -1,5 +1,6 @@
 //! What a target holds while it waits for its next scrape: its task, its connection, its labels, and no
 //! buffer. Thousands of them are to fit beside the data.
+#![expect(clippy::print_stdout, reason = "a test that can't run says why")]
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;

@@ -288,6 +288,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::print_stdout, reason = "a test that can't run says why")]
     fn file_systems_in_memory_are_told() {
         assert!(!in_memory(Path::new("/proc")) && !in_memory(Path::new("/no/such/place")));
         // Where it is mounted at all, it is what the mounts say.

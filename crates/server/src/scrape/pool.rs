@@ -329,7 +329,7 @@ mod tests {
             (0..5).map(|n| departing(interval, Duration::from_secs(2 * n))).collect();
         let kept: Vec<Placed> = gone.iter().filter_map(|gone| gone.kept(interval)).collect();
         assert_eq!(kept.len(), 5);
-        let mut places = Places::new(kept.clone(), Vec::new(), 3);
+        let mut places = Places::new(kept, Vec::new(), 3);
         let mut between = [0; 5];
         for _ in 0..5 {
             between[places.place(interval, 0).as_secs() as usize / 2] += 1;
