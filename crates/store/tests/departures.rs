@@ -372,8 +372,8 @@ fn a_damaged_file_does_not_keep_the_block_from_being_cut() {
         world.run(&db, 12..20, 12);
         drop(db);
         let disk = disk.restart(End::Kill);
-        let files = disk.files().into_iter();
-        let (path, length) = files.filter(|(path, _)| path.contains("departed")).last().unwrap();
+        let mut files = disk.files().into_iter();
+        let (path, length) = files.rfind(|(path, _)| path.contains("departed")).unwrap();
         disk.damage(&path, length * part / 32, 0x10);
         let (db, recovery) = open(&disk);
         let mut damaged = recovery.damaged;
