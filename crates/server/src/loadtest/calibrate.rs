@@ -60,7 +60,7 @@ const STEPS: &[Step] = &[
     step("kubernetes", 30, 500, 150),
     step("histogram", 20, 1000, 150),
     step("broker", 5, 4000, 150),
-    step("mixed", 400, 20, 150),
+    step("mixed", 200, 20, 150),
     Step { churn: Some("0.5/10s"), ..step("mixed", 40, 500, 150) },
     // As much memory as a load of hours has: what is asked for is not in the caches any more.
     step("mixed", 200, 500, 500),
@@ -270,7 +270,7 @@ mod tests {
             (20, 600, 1800, false),
             (20, 0, 2400, false),
             (1, 120, 1, true),
-            (1, 119, 12, true),
+            (1, 119, 11, true),
             (1, 120, 13, false),
         ] {
             load.targets = targets;
