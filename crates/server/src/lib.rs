@@ -5,6 +5,7 @@ mod app;
 pub mod cli;
 pub mod config;
 mod cost;
+mod cpu_span;
 pub mod discovery;
 pub mod duration;
 pub mod fleet;

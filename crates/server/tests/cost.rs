@@ -91,6 +91,8 @@ fn costs_are_told_and_agree() {
     {
         assert!(number(&of_self[field]) > 0.0, "{field}: {of_self}");
     }
+    // Processor time is a part of the process'.
+    assert!(sum(&cost["pools"], "cpu_seconds") < cpu, "{cpu}: {cost}");
     let first = &cost["targets"][0];
     assert_eq!((&first["pool"], &first["labels"]["job"]), (&"self".into(), &"self".into()));
     assert!(first["url"].as_str().is_some_and(|url| url.ends_with("/metrics")), "{first}");
@@ -102,7 +104,7 @@ fn costs_are_told_and_agree() {
     for (name, at_least) in [
         ("unladen_scrape_pool_samples_total{scrape_job=\"self\"}", &of_self["samples"]),
         ("unladen_scrape_pool_body_bytes_total{scrape_job=\"self\"}", &of_self["body_bytes"]),
-        ("unladen_scrape_pool_ingest_seconds_total{scrape_job=\"self\"}", &of_self["cpu_seconds"]),
+        ("unladen_scrape_pool_cpu_seconds_total{scrape_job=\"self\"}", &of_self["cpu_seconds"]),
     ] {
         let found = metrics.get(name).copied().unwrap_or(0.0);
         assert!(found >= number(at_least), "{name}: {found} {at_least}");

@@ -55,7 +55,7 @@ export interface Cost {
   readonly stages: readonly StageCost[];
   readonly parts: readonly PartCost[];
   readonly pools: readonly PoolCost[];
-  /** Those with the most time of ingestion. */
+  /** Those whose bodies took the most CPU time. */
   readonly targets: readonly TargetCost[];
 }
 

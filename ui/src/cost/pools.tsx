@@ -57,22 +57,22 @@ function scrapeColumns<Row>(of: (row: Row) => ScrapeUse, seconds: number): Figur
     ],
     [
       'cpu',
-      'Ingestion',
-      'Time spent on its bodies, per second',
+      'CPU',
+      'CPU time of inflating and ingesting bodies, per second: 1 s/s is one processor',
       (row) => of(row).cpuSeconds / seconds,
       perSecond,
     ],
     [
       'scrape',
       'Per scrape',
-      'Time of ingestion per scrape',
+      'CPU time of inflating and ingesting, per scrape',
       (row) => perSample(of(row).cpuSeconds, of(row).scrapes),
       (value) => short(value, 'seconds'),
     ],
     [
       'each',
       'Per sample',
-      'Time of ingestion per sample',
+      'CPU time of inflating and ingesting, per sample',
       each((use) => use.cpuSeconds),
       (value) => short(value, 'seconds'),
     ],
@@ -141,7 +141,7 @@ export function Targets({ targets, uptime }: TargetsProps) {
     <section class="cost-section">
       <h2>Most expensive targets</h2>
       <p class="cost-note">
-        The {targets.length} with the most time of ingestion, since the start {span(uptime)} ago
+        The {targets.length} whose bodies took the most CPU time, since the start {span(uptime)} ago
       </p>
       <SortTable
         label="Most expensive targets"

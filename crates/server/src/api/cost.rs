@@ -96,7 +96,7 @@ fn sums(out: &mut Out, costs: &Costs) {
 fn scraping(out: &mut Out, cost: &Cost, held_bytes: u64) {
     whole(out, ",scrapes", cost.scrapes);
     whole(out, ",samples", cost.samples);
-    float(out, ",cpu_seconds", cost.ingest_nanoseconds as f64 / 1e9);
+    float(out, ",cpu_seconds", cost.cpu_nanoseconds as f64 / 1e9);
     float(out, ",fetch_seconds", cost.fetch_nanoseconds as f64 / 1e9);
     whole(out, ",allocated_bytes", cost.allocated_bytes);
     whole(out, ",held_bytes", held_bytes);

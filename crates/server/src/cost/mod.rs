@@ -26,7 +26,7 @@ pub(crate) use tree::Tree;
 use crate::app::App;
 use crate::{duration, scrape};
 
-/// Targets that are shown: those with the most time of ingestion.
+/// Targets that are shown: those whose bodies took the most processor time.
 pub(crate) const MOST_TARGETS: usize = 20;
 
 /// All of it, of one moment.
@@ -144,7 +144,7 @@ fn per_second(status: &scrape::Status) -> f64 {
 
 fn targets(status: &scrape::Status) -> Vec<Target> {
     let mut targets: Vec<_> = status.pools.values().flat_map(|pool| &pool.active).collect();
-    targets.sort_by_key(|target| std::cmp::Reverse(target.cost.ingest_nanoseconds));
+    targets.sort_by_key(|target| std::cmp::Reverse(target.cost.cpu_nanoseconds));
     targets.truncate(MOST_TARGETS);
     let target = |target: &scrape::TargetStatus| Target {
         pool: target.scrape_pool.clone(),

@@ -33,6 +33,7 @@ pub use endpoint::Endpoint;
 pub use error::Error;
 
 use crate::config::http_client::{Auth, HttpClient, Source};
+use crate::cpu_span::CpuSpan;
 use crate::secret::Secret;
 use answer::Head;
 use buffers::Lent;
@@ -238,6 +239,7 @@ pub struct Session {
     kept: [Option<Kept>; 2],
     request: Vec<u8>,
     head: Head,
+    inflating_nanoseconds: u64,
 }
 
 struct Kept {
@@ -288,6 +290,11 @@ impl Session {
     /// The status of the last answer, such as `404 Not Found`; not kept for 200.
     pub fn status_line(&self) -> &str {
         &self.head.status_line
+    }
+
+    /// Processor time of inflating since this was asked last, also of a body that then was refused.
+    pub fn take_inflating_nanoseconds(&mut self) -> u64 {
+        std::mem::take(&mut self.inflating_nanoseconds)
     }
 
     /// Closes the kept connections.
@@ -498,13 +505,20 @@ impl Session {
         if inflated {
             let encoding = self.head.encoding;
             let long = inflate::takes_long(&lent.buffer.raw[body.clone()], encoding);
-            let mut work = || inflate::inflate(&mut lent, body.clone(), encoding, get.body_limit);
+            let mut work = || {
+                let span = CpuSpan::begin();
+                let done = inflate::inflate(&mut lent, body.clone(), encoding, get.body_limit);
+                (done, span.nanoseconds())
+            };
             let flavor = tokio::runtime::Handle::current().runtime_flavor();
-            if long && flavor == tokio::runtime::RuntimeFlavor::MultiThread {
-                tokio::task::block_in_place(work)?;
-            } else {
-                work()?;
-            }
+            let (done, nanoseconds) =
+                if long && flavor == tokio::runtime::RuntimeFlavor::MultiThread {
+                    tokio::task::block_in_place(work)
+                } else {
+                    work()
+                };
+            self.inflating_nanoseconds += nanoseconds;
+            done?;
         }
         Ok(Answer { status: self.head.status, lent, body, inflated })
     }

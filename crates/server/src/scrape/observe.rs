@@ -267,7 +267,7 @@ fn pool_costs(out: &mut FamilyWriter<'_, '_>, pools: &[PoolFigures]) {
             samples.sample(&[("scrape_job", pool.name.as_str())], pick(&pool.cost));
         }
     }
-    let seconds: [(&str, &str, Pick<u64>); 2] = [
+    let seconds: [(&str, &str, Pick<u64>); 3] = [
         (
             "unladen_scrape_pool_fetch_seconds_total",
             "Time from the start of scrapes to their last bytes, together.",
@@ -277,6 +277,11 @@ fn pool_costs(out: &mut FamilyWriter<'_, '_>, pools: &[PoolFigures]) {
             "unladen_scrape_pool_ingest_seconds_total",
             "Time from the last byte of scrapes to journal and head, together.",
             |c| c.ingest_nanoseconds,
+        ),
+        (
+            "unladen_scrape_pool_cpu_seconds_total",
+            "Processor time of inflating and ingesting the bodies of scrapes.",
+            |c| c.cpu_nanoseconds,
         ),
     ];
     for (name, help, pick) in seconds {

@@ -62,8 +62,10 @@ pub struct Cost {
     pub transferred_bytes: u64,
     /// From the start of scrapes to their last bytes: mostly spent waiting.
     pub fetch_nanoseconds: u64,
-    /// From the last bytes to the committed batches: time of one processor.
+    /// From the last bytes to the committed batches, by the clock.
     pub ingest_nanoseconds: u64,
+    /// Processor time of inflating and ingesting bodies.
+    pub cpu_nanoseconds: u64,
     /// What was allocated meanwhile.
     pub allocated_bytes: u64,
 }
@@ -77,6 +79,7 @@ pub(super) struct CostSums {
     transferred_bytes: Count,
     fetch_nanoseconds: Count,
     ingest_nanoseconds: Count,
+    cpu_nanoseconds: Count,
     allocated_bytes: Count,
 }
 
@@ -89,6 +92,7 @@ impl Cost {
         self.transferred_bytes += more.transferred_bytes;
         self.fetch_nanoseconds += more.fetch_nanoseconds;
         self.ingest_nanoseconds += more.ingest_nanoseconds;
+        self.cpu_nanoseconds += more.cpu_nanoseconds;
         self.allocated_bytes += more.allocated_bytes;
     }
 }
@@ -102,6 +106,7 @@ impl CostSums {
         self.transferred_bytes.add(more.transferred_bytes);
         self.fetch_nanoseconds.add(more.fetch_nanoseconds);
         self.ingest_nanoseconds.add(more.ingest_nanoseconds);
+        self.cpu_nanoseconds.add(more.cpu_nanoseconds);
         self.allocated_bytes.add(more.allocated_bytes);
     }
 
@@ -113,6 +118,7 @@ impl CostSums {
             transferred_bytes: self.transferred_bytes.get(),
             fetch_nanoseconds: self.fetch_nanoseconds.get(),
             ingest_nanoseconds: self.ingest_nanoseconds.get(),
+            cpu_nanoseconds: self.cpu_nanoseconds.get(),
             allocated_bytes: self.allocated_bytes.get(),
         }
     }

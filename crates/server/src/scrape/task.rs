@@ -25,6 +25,7 @@ use super::schedule::{self, Schedule};
 use super::status::{Cost, CostSums, Health};
 use super::target::Target;
 use crate::config::ScrapeConfig;
+use crate::cpu_span::CpuSpan;
 use crate::http_client::{self, Answer, Client, Get, LARGE_BODY, Session};
 
 /// What the scrapes of one job go by. Never changes; a reload makes a new one.
@@ -219,6 +220,7 @@ impl Task {
         let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         cost.fetch_nanoseconds = nanoseconds(fetched_at - started);
         cost.ingest_nanoseconds = nanoseconds(fetched_at.elapsed());
+        cost.cpu_nanoseconds += self.carry.session.take_inflating_nanoseconds();
         self.note_cost(&cost);
     }
 
@@ -270,11 +272,13 @@ impl Task {
             cost.transferred_bytes = answer.transferred() as u64;
         }
         let before = profiler::heap::thread_counts().allocated_bytes;
+        let span = CpuSpan::begin();
         match catch_unwind(AssertUnwindSafe(|| self.finish(fetched, now_ms, started))) {
             Ok(counts) => cost.samples = counts.scraped,
             Err(panic) => self.fail(&*panic, now_ms, started),
         }
         // Ingesting does not change threads.
+        cost.cpu_nanoseconds = span.nanoseconds();
         cost.allocated_bytes = profiler::heap::thread_counts().allocated_bytes - before;
         cost
     }
