@@ -11,7 +11,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
 use super::clock;
-use super::slots::Found;
+use super::slots::{Found, Place};
 use super::tasks::Waiting;
 use super::threads::Thread;
 use crate::profile::{ENDED_THREADS, LabelsId, NOT_SAMPLED_YET, Recording, SIGNALS_BLOCKED, Stack};
@@ -20,6 +20,9 @@ use crate::{heap, scope};
 
 /// What a thread takes of a processor between the end of its handler and where it waits again, at most.
 const WAY_BACK: u64 = 50_000;
+
+/// How long the sampler takes a thread's processor away, at most: several ticks' work.
+const TAKEN_AWAY: u64 = 200_000;
 
 /// Processor time that is accounted for, and the stage that it went to.
 #[derive(Clone, Copy, Debug, Default)]
@@ -89,7 +92,7 @@ pub(super) fn record(
 ) -> Given {
     let wall = found.time.saturating_sub(thread.accounted);
     let used = found.cpu.saturating_sub(thread.cpu);
-    let waited = found.in_call && used < wall / 2;
+    let waited = used < wall / 2 && is_waiting(found, thread.armed_at, thread.armed_cpu);
     let cpu = if waited { 0 } else { used + thread.held_back };
     thread.held_back = if waited { thread.held_back + used } else { 0 };
     thread.accounted = thread.accounted.max(found.time);
@@ -105,6 +108,20 @@ pub(super) fn record(
         (thread.running, thread.running_stage) = (Some(entry), found.stage);
     }
     Given { cpu, stage: found.stage }
+}
+
+/// Whether a thread that was sent a signal at `sent`, with its clock at `cpu`, was waiting then, as far as
+/// can be told. A call may have come to its end because it was at work all the time, because it waited for a
+/// disk, or because the thread had lost its processor in the middle: to the sampler, as a rule.
+fn is_waiting(found: &Found, sent: u64, cpu: u64) -> bool {
+    match found.place {
+        Place::Program => false,
+        Place::Wait => true,
+        Place::Call => {
+            let (passed, ran) = (found.time.saturating_sub(sent), found.cpu.saturating_sub(cpu));
+            passed > TAKEN_AWAY && ran < passed / 2
+        }
+    }
 }
 
 /// Gives a thread its time up to now, at what it was seen doing last.

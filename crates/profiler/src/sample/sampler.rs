@@ -397,7 +397,7 @@ impl Sampler {
             self.known.push((tid, now, cpu));
             return Look::Known;
         }
-        self.interrupt(index, now, cpu)
+        self.interrupt(index, cpu)
     }
 
     /// Reads what has to be known of a thread before it gets its first signal: one that blocks signals
@@ -418,9 +418,10 @@ impl Sampler {
     }
 
     /// Sends a signal to a thread.
-    fn interrupt(&mut self, index: usize, now: u64, cpu: u64) -> Look {
+    fn interrupt(&mut self, index: usize, cpu: u64) -> Look {
         let thread = self.threads.get(index);
         let Some(slot) = self.ring.arm(thread.scope, thread.stage) else { return Look::NoSlot };
+        let sent = clock::now();
         if let Err(error) = signal::send(thread.tid, self.options.signal, slot.cookie()) {
             // No signal is on its way, so nobody can be writing.
             let _ = self.ring.release(slot);
@@ -432,7 +433,7 @@ impl Sampler {
             return Look::Known;
         }
         thread.armed = Some(slot);
-        (thread.armed_at, thread.armed_cpu) = (now, cpu);
+        (thread.armed_at, thread.armed_cpu) = (sent, cpu);
         self.armed.push(thread.tid);
         self.counters.signals.add(1);
         Look::Signalled
@@ -644,7 +645,7 @@ impl Sampler {
                 continue;
             }
             let cpu = clock::cpu_of(self.threads.get(index).tid).unwrap_or(0);
-            if matches!(self.interrupt(index, now, cpu), Look::NoSlot) {
+            if matches!(self.interrupt(index, cpu), Look::NoSlot) {
                 break;
             }
         }

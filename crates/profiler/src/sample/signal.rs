@@ -16,7 +16,7 @@ use std::ptr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-use super::slots::{self, Cookie};
+use super::slots::{self, Cookie, Place};
 use super::tasks::Tid;
 use crate::unwind::Registers;
 
@@ -149,9 +149,8 @@ extern "C" fn on_signal(
         Some(cookie) => {
             let context = context.cast::<libc::ucontext_t>();
             // SAFETY: the context that the system made for this handler.
-            let (registers, in_call) =
-                unsafe { (Registers::of_context(context), is_in_call(context)) };
-            slots::write(cookie, &registers, in_call);
+            let (registers, place) = unsafe { (Registers::of_context(context), place_of(context)) };
+            slots::write(cookie, &registers, place);
         }
         None => pass_on(signal, information, context),
     }
@@ -159,18 +158,26 @@ extern "C" fn on_signal(
     unsafe { *errno = kept };
 }
 
-/// Whether the interrupted thread is in a system call. Entering one leaves the address behind it in `rcx`;
-/// one that will be begun again has its instruction, of two bytes, ahead of it.
+/// Where the signal found the thread. Entering a call leaves the address behind it in `rcx`; one that will
+/// be begun again has its instruction, of two bytes, ahead of it, and one that gave up says so in `rax`.
 ///
 /// # Safety
 /// `context` is the one that the system made for a handler that has not returned.
 #[cfg(target_arch = "x86_64")]
 #[inline]
-unsafe fn is_in_call(context: *const libc::ucontext_t) -> bool {
+unsafe fn place_of(context: *const libc::ucontext_t) -> Place {
     // SAFETY: the caller has it from the system.
     let registers = unsafe { &(*context).uc_mcontext.gregs };
     let (pc, rcx) = (registers[libc::REG_RIP as usize], registers[libc::REG_RCX as usize]);
-    rcx == pc || rcx == pc.wrapping_add(2)
+    if rcx == pc.wrapping_add(2) {
+        Place::Wait
+    } else if rcx != pc {
+        Place::Program
+    } else if registers[libc::REG_RAX as usize] == -i64::from(libc::EINTR) {
+        Place::Wait
+    } else {
+        Place::Call
+    }
 }
 
 /// A system call leaves no trace in the registers here: nothing is said.
@@ -179,8 +186,8 @@ unsafe fn is_in_call(context: *const libc::ucontext_t) -> bool {
 /// None is needed: it reads nothing.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
-unsafe fn is_in_call(_context: *const libc::ucontext_t) -> bool {
-    false
+unsafe fn place_of(_context: *const libc::ucontext_t) -> Place {
+    Place::Program
 }
 
 /// Hands a signal of somebody else to the handler that was there before ours. Where there was none it is

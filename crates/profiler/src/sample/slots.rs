@@ -100,8 +100,21 @@ pub(crate) struct Found {
     /// Where the thread was.
     pub(crate) pc: u64,
     pub(crate) sp: u64,
-    /// Whether it was in a system call.
-    pub(crate) in_call: bool,
+    /// Where the signal found it.
+    pub(crate) place: Place,
+}
+
+/// Where a signal found its thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In the program.
+    #[default]
+    Program,
+    /// In a system call that came to its end: it was at work, or it waited for what no signal disturbs, as
+    /// a disk.
+    Call,
+    /// In a system call that waited, and was broken off.
+    Wait,
 }
 
 /// A slot that is armed or further: the sampler's right to it.
@@ -260,7 +273,7 @@ impl Ring {
 
 /// In the signal handler: writes the stack of `registers` to the slot that `cookie` names, if it still
 /// waits for that.
-pub(crate) fn write(cookie: Cookie, registers: &Registers, in_call: bool) {
+pub(crate) fn write(cookie: Cookie, registers: &Registers, place: Place) {
     if cookie == Cookie::PROBE {
         PROBES.fetch_add(1, Relaxed);
         return;
@@ -292,7 +305,7 @@ pub(crate) fn write(cookie: Cookie, registers: &Registers, in_call: bool) {
         cost: cpu.saturating_sub(begun),
         pc: registers.pc,
         sp: registers.sp,
-        in_call,
+        place,
     };
     slot.word.store(number | DONE, Release);
 }
@@ -310,15 +323,15 @@ mod tests {
         ring.release(first).unwrap();
 
         let second = ring.arm(None, None).unwrap();
-        write(late, &Registers::default(), false);
+        write(late, &Registers::default(), Place::Program);
         assert!(matches!(ring.look(&second), Outcome::Waiting));
 
         let own = Cookie::read(second.cookie()).unwrap();
-        write(own, &Registers { pc: 17, ..Registers::default() }, true);
+        write(own, &Registers { pc: 17, ..Registers::default() }, Place::Wait);
         let Outcome::Done(found, _) = ring.look(&second) else { panic!("written") };
-        assert_eq!((found.pc, found.in_call), (17, true));
+        assert_eq!((found.pc, found.place), (17, Place::Wait));
         // A second one for the same slot changes nothing.
-        write(own, &Registers { pc: 18, ..Registers::default() }, true);
+        write(own, &Registers { pc: 18, ..Registers::default() }, Place::Wait);
         let Outcome::Done(found, _) = ring.look(&second) else { panic!("written") };
         assert_eq!(found.pc, 17);
         ring.release(second).unwrap();
