@@ -199,6 +199,41 @@ fn a_clock_that_is_set_back_does_not_stop_the_syncs() {
 }
 
 #[test]
+fn a_start_replays_few_segments_whatever_lags_and_idle_ones_hold_none() {
+    let disk = SimulatedDisk::new(1);
+    let options = Options { shards: 1, segment_bytes: 2048, ..Options::default() };
+    let (db, _) = Db::open(Arc::new(disk.clone()), options, START).expect("it opens");
+    let mut appender = db.appender();
+    let ids: Vec<_> = (0..60).map(|number| appender.series(&labels(number)).unwrap()).collect();
+    let segments = || {
+        let names = disk.files().into_iter().map(|(path, _)| path);
+        names.filter(|path| path.starts_with("journal/") && !path.contains("series")).count()
+    };
+    let (mut removed, mut now) = (0, START);
+    for round in 0..200 {
+        now = START + round * 30_000;
+        // Those of higher numbers come rarely: their chunks would be open for hours.
+        let due = |number: usize| round % [1, 1, 5, 40][number % 4] == 0;
+        for (number, &id) in ids.iter().enumerate().filter(|(number, _)| due(*number)) {
+            appender.append(id, now, (number as i64 * round) as f64 * 0.7);
+        }
+        appender.commit().unwrap();
+        removed += db.maintain(now).unwrap().segments_removed;
+        // Four finished ones are kept; another one may have ended since they were counted.
+        assert!(segments() <= 6, "round {round}: {} segments", segments());
+    }
+    assert!(removed > 10, "{removed} segments were removed");
+    // Nothing comes any more but for one, so that the time of the data goes on.
+    let mut closed = 0;
+    for round in 1..=75 {
+        appender.append(ids[0], now + round * 30_000, 0.0);
+        appender.commit().unwrap();
+        closed += db.maintain(now + round * 30_000).unwrap().chunks_closed;
+    }
+    assert!(closed > 30, "{closed} chunks were closed within 37 minutes");
+}
+
+#[test]
 fn starts_close_no_chunks_that_were_open_before() {
     let mut disk = SimulatedDisk::new(1);
     let (db, _) = open(&disk, 0);

@@ -258,8 +258,7 @@ fn earliest(core: &Core, to: i64) -> Result<i64, Error> {
                 if first == end {
                     break;
                 }
-                for at in first..end {
-                    let Some(row) = shard.rows.get(at) else { continue };
+                for (at, row) in shard.rows.each(first..end) {
                     if row.is_open() {
                         earliest = earliest.min(row.min_time().max(to));
                     }
@@ -299,10 +298,8 @@ fn collect(
             shard.end_chunk_file(to);
             return Ok(());
         }
-        let closing = shard.open_rows(first..end, |row| row.min_time() < to);
-        shard.close(closing)?;
-        for number_of_row in first..end {
-            let Some(row) = shard.rows.get(number_of_row) else { continue };
+        shard.close(first..end, |row| row.min_time() < to)?;
+        for (number_of_row, row) in shard.rows.each(first..end) {
             let since = row.last().is_some_and(|(last, _)| last >= from);
             if row.is_alive() && since && row.closed != ChunkRef::NONE {
                 let id = SeriesId::new(Slot::new(number, number_of_row), row.generation);

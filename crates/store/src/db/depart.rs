@@ -71,13 +71,13 @@ impl Departures {
         Departures { last: now_ms, number, leaving: Vec::new(), before: Vec::new() }
     }
 
-    /// Whether series may be leaving now.
+    /// Whether series leave now. Their idle chunks are to be closed before.
     pub(super) fn due(&self, now_ms: i64) -> bool {
-        super::maintain::due(now_ms, self.last, INTERVAL_MS)
+        self.leaving.is_empty() && super::maintain::due(now_ms, self.last, INTERVAL_MS)
     }
 
-    /// Lets go whoever can. Idle chunks are closed before this. Views that are replaced come to `retired`,
-    /// where all are that somebody may still hold.
+    /// Lets go whoever can: those that are idle, of which no chunk is open. Views that are replaced come to
+    /// `retired`, where all are that somebody may still hold.
     pub(super) fn run(
         &mut self,
         core: &Core,
@@ -85,10 +85,6 @@ impl Departures {
         retired: &mut Vec<Weak<View>>,
         done: &mut Maintained,
     ) -> Result<(), Error> {
-        self.release(core, done);
-        if !self.leaving.is_empty() || !self.due(now_ms) {
-            return Ok(());
-        }
         self.last = now_ms;
         let mut collected = Vec::new();
         for number in 0..core.head.shards.len() {
@@ -172,7 +168,7 @@ impl Departures {
     }
 
     /// Step 4, if it is time.
-    fn release(&mut self, core: &Core, done: &mut Maintained) {
+    pub(super) fn release(&mut self, core: &Core, done: &mut Maintained) {
         self.before.retain(|view| view.strong_count() > 0);
         if !self.before.is_empty() || self.leaving.is_empty() {
             return;
@@ -213,8 +209,7 @@ fn collect(core: &Core, number: usize, now_ms: i64, collected: &mut Vec<Leaving>
         if first == end {
             return;
         }
-        for row in first..end {
-            let Some(found) = shard.rows.get(row) else { continue };
+        for (row, found) in shard.rows.each(first..end) {
             let Some((last, value)) = found.last().filter(|_| found.is_alive() && !found.is_open())
             else {
                 continue;

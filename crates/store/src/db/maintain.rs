@@ -32,8 +32,11 @@ use crate::journal::{self, definition, record};
 pub(super) const ROWS: u32 = 4096;
 /// A cut that failed is tried again after so long: it costs a block's worth of writing.
 const CUT_AGAIN_MS: i64 = 60_000;
-/// Rows are looked through this often.
+/// What concerns rows is looked after this often at most: those of a shard are looked through when a segment
+/// of its journal ended since, for chunks may lag behind the newest one only then, ...
 const SWEEP_INTERVAL_MS: i64 = 30_000;
+/// ... and this often at least, for what is idle. They are so many that each time is felt.
+const PASS_INTERVAL_MS: i64 = 5 * 60_000;
 /// A segment ends at this age, so that those before can go also under little load.
 const SEGMENT_AGE_MS: i64 = 30 * 60_000;
 /// Segments of a shard that a start may have to replay.
@@ -53,6 +56,10 @@ const REMOVED_AT_ONCE: usize = 512;
 /// What is to be remembered between two rounds.
 pub(super) struct Maintenance {
     last_sweep: i64,
+    /// When all rows were looked through, whatever had happened.
+    last_pass: i64,
+    /// By shard: the newest segment when its rows were looked through; `None` where that failed.
+    swept: Vec<Option<u32>>,
     last_sync: i64,
     segments_since: i64,
     /// When a cut failed.
@@ -117,6 +124,8 @@ impl Maintenance {
             departures: Departures::new(now_ms, departures),
             left_over: damaged.iter().map(|&number| (number, newest)).collect(),
             last_sweep: now_ms,
+            last_pass: now_ms,
+            swept: Vec::new(),
             last_sync: now_ms,
             segments_since: now_ms,
             cut_failed: None,
@@ -127,7 +136,6 @@ impl Maintenance {
 
     pub(super) fn run(&mut self, core: &Core, now_ms: i64) -> Result<Maintained, Box<Unfinished>> {
         let mut done = Maintained::default();
-        let mut sweep = due(now_ms, self.last_sweep, SWEEP_INTERVAL_MS);
         self.end_segments(core, now_ms);
         let mut first = self.retain_blocks(core, &mut done);
         if self.cut_failed.is_none_or(|failed| due(now_ms, failed, CUT_AGAIN_MS)) {
@@ -136,6 +144,7 @@ impl Maintenance {
             first = first.and(cut);
         }
         self.retired.retain(|view| view.strong_count() > 0);
+        let mut truncated = false;
         if self.retired.is_empty()
             && let Some(start) = self.truncate_before
         {
@@ -143,17 +152,12 @@ impl Maintenance {
             first = first.and(self.remove_departed(core, start));
             first = first.and(trim(core, &mut self.retired, &mut done));
             self.truncate_before = None;
-            sweep = true;
+            truncated = true;
         }
         first = first.and(self.retain_blocks(core, &mut done));
-        if sweep {
+        if truncated || due(now_ms, self.last_sweep, SWEEP_INTERVAL_MS) {
             self.last_sweep = now_ms;
-            first = first.and(sweep_shards(core, now_ms, &mut done));
-            if self.departures.due(now_ms) {
-                remove_empty(core, &mut done);
-            }
-            first = first.and(self.departures.run(core, now_ms, &mut self.retired, &mut done));
-            first = first.and(rewrite_definitions(core));
+            first = first.and(self.sweep(core, now_ms, truncated, &mut done));
         }
         if due(now_ms, self.last_sync, core.options.sync_interval_ms) {
             self.last_sync = now_ms;
@@ -163,6 +167,53 @@ impl Maintenance {
             Ok(()) => Ok(done),
             Err(error) => Err(Box::new(Unfinished { done, error })),
         }
+    }
+
+    /// Steps 5 to 7.
+    fn sweep(
+        &mut self,
+        core: &Core,
+        now_ms: i64,
+        truncated: bool,
+        done: &mut Maintained,
+    ) -> Result<(), Error> {
+        self.departures.release(core, done);
+        let leave = self.departures.due(now_ms);
+        let regular = leave || due(now_ms, self.last_pass, PASS_INTERVAL_MS);
+        if regular {
+            self.last_pass = now_ms;
+        }
+        let mut first = self.sweep_shards(core, now_ms, regular || truncated, done);
+        if regular {
+            remove_empty(core, done);
+        }
+        if leave {
+            first = first.and(self.departures.run(core, now_ms, &mut self.retired, done));
+        }
+        first.and(rewrite_definitions(core))
+    }
+
+    /// Step 5, of the shards of which a segment ended, or of all.
+    fn sweep_shards(
+        &mut self,
+        core: &Core,
+        now_ms: i64,
+        all: bool,
+        done: &mut Maintained,
+    ) -> Result<(), Error> {
+        self.swept.resize(core.head.shards.len(), None);
+        let mut first = Ok(());
+        for (number, swept) in self.swept.iter_mut().enumerate() {
+            let newest = core.head.shards[number].lock().log.number;
+            if !all && *swept == Some(newest) {
+                continue;
+            }
+            let needed = close_lagging(core, number, now_ms, newest, done);
+            let result = needed.and_then(|needed| remove_segments(core, number, needed, done));
+            *swept = result.is_ok().then_some(newest);
+            first = first.and(result);
+        }
+        first
     }
 
     fn cut(&mut self, core: &Core, now_ms: i64, done: &mut Maintained) -> Result<(), Error> {
@@ -292,8 +343,10 @@ fn rows_of(core: &Core, number: usize, which: impl Fn(&Row, SeriesId) -> bool) -
         if first == end {
             return ids;
         }
-        ids.extend((first..end).filter_map(|row| {
-            let found = shard.rows.get(row).filter(|row| row.is_alive())?;
+        ids.extend(shard.rows.each(first..end).filter_map(|(row, found)| {
+            if !found.is_alive() {
+                return None;
+            }
             let id = SeriesId::new(Slot::new(number, row), found.generation);
             which(found, id).then_some(id)
         }));
@@ -326,30 +379,21 @@ pub(super) fn remove_rows(
     }
 }
 
-fn sweep_shards(core: &Core, now_ms: i64, done: &mut Maintained) -> Result<(), Error> {
-    let mut first = Ok(());
-    for number in 0..core.head.shards.len() {
-        let needed = close_lagging(core, number, now_ms, done);
-        first = first.and(needed.and_then(|needed| remove_segments(core, number, needed, done)));
-    }
-    first
-}
-
-/// Closes open chunks that wait for nothing, or for which too many segments wait. Answers the first
-/// segment that an open chunk still needs.
+/// Closes open chunks that wait for nothing, or for which too many segments wait, of which `active` is the
+/// newest. Answers the first segment that an open chunk still needs.
 fn close_lagging(
     core: &Core,
     number: usize,
     now_ms: i64,
+    active: u32,
     done: &mut Maintained,
 ) -> Result<u32, Error> {
     // A clock that runs ahead, here or at a target, must not make everything look idle.
     let now = now_ms.min(core.head.max_time.load(Ordering::Acquire));
-    let active = core.head.shards[number].lock().log.number;
-    let lagging = |row: &Row, newest: u32| {
+    let lagging = |row: &Row, since: u32| {
         let Some((last, value)) = row.last() else { return false };
         let limit = if value == STALE { STALE_MS } else { IDLE_MS };
-        row.since(newest) + SEGMENTS_KEPT <= active || now.saturating_sub(last) >= limit
+        since + SEGMENTS_KEPT <= active || now.saturating_sub(last) >= limit
     };
     let mut needed = active;
     let mut first = 0;
@@ -360,14 +404,14 @@ fn close_lagging(
             return Ok(needed);
         }
         let newest = shard.log.number;
-        let closing = shard.open_rows(first..end, |row| lagging(row, newest));
-        done.chunks_closed += closing.len() as u64;
-        shard.close(closing)?;
-        for row in first..end {
-            if let Some(row) = shard.rows.get(row).filter(|row| row.is_open()) {
-                needed = needed.min(row.since(newest));
+        done.chunks_closed += shard.close(first..end, |row| {
+            let since = row.since(newest);
+            let closes = lagging(row, since);
+            if !closes {
+                needed = needed.min(since);
             }
-        }
+            closes
+        })?;
         first = end;
     }
 }

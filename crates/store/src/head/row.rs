@@ -13,6 +13,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::num::NonZeroU64;
+use std::ops::Range;
 
 use super::prefetch::prefetch;
 use super::slab::{BLOCK, Chain, Slab};
@@ -35,6 +36,10 @@ pub(crate) const CHUNK_SAMPLES: u8 = 120;
 /// chunks of a target, and of all targets after a start or a block's boundary, then don't fill in step.
 /// Memory holds them three fifths full when it holds the most, and each scrape writes a few.
 const SPREAD: u32 = 97;
+
+/// Rows that a pass over all of them asks for ahead of the one it looks at: it does so little with each that
+/// it would do nothing but wait for memory.
+const AHEAD: u32 = 32;
 
 /// Bytes for the end of an open chunk: a whole block, and room for what is written too much.
 const TAIL: usize = 64;
@@ -421,6 +426,17 @@ impl Rows {
     #[inline]
     pub(crate) fn get_mut(&mut self, row: u32) -> Option<&mut Row> {
         self.pages.get_mut(row as usize / PAGE)?.get_mut(row as usize % PAGE)
+    }
+
+    /// These rows, of which the first cache line is asked for ahead.
+    #[inline]
+    pub(crate) fn each(&self, rows: Range<u32>) -> impl Iterator<Item = (u32, &Row)> {
+        rows.filter_map(|number| {
+            if let Some(ahead) = self.get(number + AHEAD) {
+                prefetch(ahead);
+            }
+            self.get(number).map(|row| (number, row))
+        })
     }
 
     /// Consecutive rows from `first` on: `length` of them, or those of them that lie together.

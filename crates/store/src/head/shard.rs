@@ -215,13 +215,22 @@ impl Shard {
         self.rows.remove(number, &mut self.slab);
     }
 
-    /// Closes the open chunks of these rows.
+    /// Closes the open chunks of those of `rows` of which `which` says so, which is asked of all that have
+    /// one. Answers how many. Allocates nothing where none is closed.
     ///
     /// # Errors
     /// The disk refused; the chunks are still open.
-    pub(crate) fn close(&mut self, rows: impl IntoIterator<Item = u32>) -> Result<(), Error> {
-        self.closing.extend(rows.into_iter().map(|row| (row, ChunkRef::NONE)));
-        self.write_closing()
+    pub(crate) fn close(
+        &mut self,
+        rows: std::ops::Range<u32>,
+        mut which: impl FnMut(&Row) -> bool,
+    ) -> Result<u64, Error> {
+        let before = self.closing.len();
+        let closing = self.rows.each(rows).filter(|(_, row)| row.is_open() && which(row));
+        self.closing.extend(closing.map(|(row, _)| (row, ChunkRef::NONE)));
+        let closing = self.closing.len() - before;
+        self.write_closing()?;
+        Ok(closing as u64)
     }
 
     pub(super) fn write_closing(&mut self) -> Result<(), Error> {
@@ -273,16 +282,6 @@ impl Shard {
         if self.contents.last().is_some_and(|last| last.earliest < to) {
             self.chunk_file = None;
         }
-    }
-
-    /// The rows of series with an open chunk for which `which` says so, among `rows`.
-    pub(crate) fn open_rows(
-        &self,
-        rows: std::ops::Range<u32>,
-        which: impl Fn(&Row) -> bool,
-    ) -> Vec<u32> {
-        rows.filter(|&row| self.rows.get(row).is_some_and(|row| row.is_open() && which(row)))
-            .collect()
     }
 }
 
