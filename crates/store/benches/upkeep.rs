@@ -4,6 +4,8 @@
 //! Between two rounds the caches are filled with something else, as the scrapes in between do. Run with
 //! `cargo bench -p store --bench upkeep`.
 
+#![allow(clippy::print_stdout, reason = "a bench tells what it found")]
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -19,7 +19,7 @@ use ulid::Ulid;
 use xxhash_rust::xxh64::xxh64;
 
 use super::departed::{Departed, Files, Merge};
-use super::maintain::ROWS;
+use super::maintain::{Pace, ROWS};
 use super::ordered::Ordered;
 use super::{Core, Maintained, SeriesId, View, sort_blocks};
 use crate::block::{Block, BlockWriter, ChunkData, Meta, catalog};
@@ -41,7 +41,12 @@ pub(super) struct Cut {
 }
 
 /// Cuts one block, if one is due.
-pub(super) fn cut(core: &Core, now_ms: i64, done: &mut Maintained) -> Result<Option<Cut>, Error> {
+pub(super) fn cut(
+    core: &Core,
+    now_ms: i64,
+    pace: &mut Pace<'_>,
+    done: &mut Maintained,
+) -> Result<Option<Cut>, Error> {
     let head = &core.head;
     let range = head.limits.block_range;
     let oldest = head.min_time.load(Ordering::Acquire);
@@ -52,7 +57,7 @@ pub(super) fn cut(core: &Core, now_ms: i64, done: &mut Maintained) -> Result<Opt
     let from = range_start(oldest, range);
     let to = from + range;
     head.start.fetch_max(to, Ordering::AcqRel);
-    let block = write_block(core, from, to, now_ms, done)?;
+    let block = write_block(core, (from, to), now_ms, pace, done)?;
     if block.is_none() {
         // Whoever appends from here on lowers it again, under the lock of a shard; what was appended
         // before, the look under that lock finds.
@@ -79,9 +84,9 @@ pub(super) fn cut(core: &Core, now_ms: i64, done: &mut Maintained) -> Result<Opt
 
 fn write_block(
     core: &Core,
-    from: i64,
-    to: i64,
+    (from, to): (i64, i64),
     now_ms: i64,
+    pace: &mut Pace<'_>,
     done: &mut Maintained,
 ) -> Result<Option<Arc<Block>>, Error> {
     let mut series = Vec::new();
@@ -134,6 +139,7 @@ fn write_block(
         }
         chunks.retain(|chunk| chunk.header().min_time < to);
         write_series(&mut writer, &labels, chunks, from, to, done)?;
+        pace.wrote(1);
     }
     files.unmap();
     let Some(meta) = writer.finish()? else { return Ok(None) };

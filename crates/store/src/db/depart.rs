@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use super::departed::{self, Departed};
-use super::maintain::{ROWS, STALE, STALE_MS, remove, remove_rows, sync_chunks};
+use super::maintain::{Pace, ROWS, STALE, STALE_MS, remove, remove_rows, sync_chunks};
 use super::{Core, Maintained, SeriesId, View};
 use crate::Error;
 use crate::head::chunk_file::ChunkFiles;
@@ -83,6 +83,7 @@ impl Departures {
         core: &Core,
         now_ms: i64,
         retired: &mut Vec<Weak<View>>,
+        pace: &mut Pace<'_>,
         done: &mut Maintained,
     ) -> Result<(), Error> {
         self.last = now_ms;
@@ -96,8 +97,9 @@ impl Departures {
         for leaving in collected.chunks(SERIES_AT_ONCE) {
             self.depart(core, leaving, retired, done)?;
             self.release(core, done);
+            pace.wrote(leaving.len());
         }
-        merge(core, retired, done)
+        merge(core, retired, pace, done)
     }
 
     /// Steps 2 and 3.
@@ -229,6 +231,7 @@ fn collect(core: &Core, number: usize, now_ms: i64, collected: &mut Vec<Leaving>
 pub(super) fn trim(
     core: &Core,
     retired: &mut Vec<Weak<View>>,
+    pace: &mut Pace<'_>,
     done: &mut Maintained,
 ) -> Result<(), Error> {
     let disk = &**core.disk();
@@ -239,6 +242,7 @@ pub(super) fn trim(
         }
         let one = std::slice::from_ref(departed);
         let trimmed = departed::merge(disk, one, view.head_from, done)?;
+        pace.wrote(departed.series as usize);
         if trimmed.count == 0 {
             continue;
         }
@@ -252,7 +256,12 @@ pub(super) fn trim(
 }
 
 /// Step 5.
-fn merge(core: &Core, retired: &mut Vec<Weak<View>>, done: &mut Maintained) -> Result<(), Error> {
+fn merge(
+    core: &Core,
+    retired: &mut Vec<Weak<View>>,
+    pace: &mut Pace<'_>,
+    done: &mut Maintained,
+) -> Result<(), Error> {
     let disk = &**core.disk();
     loop {
         let view = core.view.read().clone();
@@ -267,6 +276,7 @@ fn merge(core: &Core, retired: &mut Vec<Weak<View>>, done: &mut Maintained) -> R
         if merged.count == 0 {
             return Ok(());
         }
+        pace.wrote(merging.iter().map(|departed| departed.series as usize).sum());
         // The merged one has the name of the youngest.
         let merging = &departed[departed.len() - merged.count..];
         let leaving = &merging[..merged.count - usize::from(merged.file.is_some())];

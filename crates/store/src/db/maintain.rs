@@ -2,15 +2,15 @@
 //! thousand rows at once.
 //!
 //! In this order:
-//! 1. segments of the journal that are large or old are ended;
-//! 2. old blocks go, which makes room;
-//! 3. the head's past becomes a block ([`super::cut`]);
-//! 4. what blocks have now leaves the head, once no running query looks for it there;
-//! 5. open chunks to which nothing comes any more, or for which the journal waits, are closed, and
+//! 1. the journal is made durable, if it is time; again after each long piece of what follows ([`Pace`]);
+//! 2. segments of the journal that are large or old are ended;
+//! 3. old blocks go, which makes room;
+//! 4. the head's past becomes a block ([`super::cut`]);
+//! 5. what blocks have now leaves the head, once no running query looks for it there;
+//! 6. open chunks to which nothing comes any more, or for which the journal waits, are closed, and
 //!    segments that only closed chunks need are removed;
-//! 6. series that went stale leave ([`super::depart`]);
-//! 7. logs of definitions with mostly removed series are written anew;
-//! 8. the journal is made durable.
+//! 7. series that went stale leave ([`super::depart`]);
+//! 8. logs of definitions with mostly removed series are written anew.
 //!
 //! A step that fails does not keep the others from being done: a full disk is what retention and the
 //! removal of segments end.
@@ -52,6 +52,40 @@ const BLOCKS_AT_ONCE: usize = 4;
 /// Series that are removed under one lock of the index, for which whoever creates or looks for a series
 /// waits: some microseconds each.
 const REMOVED_AT_ONCE: usize = 512;
+
+/// Series that are written, wherever to, between two syncs of the journal: some tenths of a second.
+const SERIES_BETWEEN_SYNCS: usize = 1 << 15;
+
+/// Makes the journal durable in the middle of long work, so that appends don't wait for power to be safe until
+/// that ends. The store has no clock: what was done is the measure. Nothing that an append waits for may be
+/// held by the caller.
+pub(super) struct Pace<'c> {
+    core: &'c Core,
+    series: usize,
+    /// What the first sync that failed said. Work goes on, and the next one tries again.
+    synced: Result<(), Error>,
+}
+
+impl<'c> Pace<'c> {
+    fn new(core: &'c Core) -> Self {
+        Pace { core, series: 0, synced: Ok(()) }
+    }
+
+    /// So many series were written.
+    pub(super) fn wrote(&mut self, series: usize) {
+        self.series += series;
+        if self.series >= SERIES_BETWEEN_SYNCS {
+            self.sync();
+        }
+    }
+
+    /// Now, because what was done takes long by itself.
+    pub(super) fn sync(&mut self) {
+        self.series = 0;
+        let synced = sync(self.core);
+        self.synced = std::mem::replace(&mut self.synced, Ok(())).and(synced);
+    }
+}
 
 /// What is to be remembered between two rounds.
 pub(super) struct Maintenance {
@@ -136,10 +170,15 @@ impl Maintenance {
 
     pub(super) fn run(&mut self, core: &Core, now_ms: i64) -> Result<Maintained, Box<Unfinished>> {
         let mut done = Maintained::default();
+        let mut pace = Pace::new(core);
+        if due(now_ms, self.last_sync, core.options.sync_interval_ms) {
+            self.last_sync = now_ms;
+            pace.sync();
+        }
         self.end_segments(core, now_ms);
         let mut first = self.retain_blocks(core, &mut done);
         if self.cut_failed.is_none_or(|failed| due(now_ms, failed, CUT_AGAIN_MS)) {
-            let cut = self.cut(core, now_ms, &mut done);
+            let cut = self.cut(core, now_ms, &mut pace, &mut done);
             self.cut_failed = cut.is_err().then_some(now_ms);
             first = first.and(cut);
         }
@@ -150,31 +189,28 @@ impl Maintenance {
         {
             first = first.and(truncate(core, start, &mut done));
             first = first.and(self.remove_departed(core, start));
-            first = first.and(trim(core, &mut self.retired, &mut done));
+            first = first.and(trim(core, &mut self.retired, &mut pace, &mut done));
             self.truncate_before = None;
             truncated = true;
         }
         first = first.and(self.retain_blocks(core, &mut done));
         if truncated || due(now_ms, self.last_sweep, SWEEP_INTERVAL_MS) {
             self.last_sweep = now_ms;
-            first = first.and(self.sweep(core, now_ms, truncated, &mut done));
+            first = first.and(self.sweep(core, now_ms, truncated, &mut pace, &mut done));
         }
-        if due(now_ms, self.last_sync, core.options.sync_interval_ms) {
-            self.last_sync = now_ms;
-            first = first.and(sync(core));
-        }
-        match first {
+        match first.and(pace.synced) {
             Ok(()) => Ok(done),
             Err(error) => Err(Box::new(Unfinished { done, error })),
         }
     }
 
-    /// Steps 5 to 7.
+    /// Steps 6 to 8.
     fn sweep(
         &mut self,
         core: &Core,
         now_ms: i64,
         truncated: bool,
+        pace: &mut Pace<'_>,
         done: &mut Maintained,
     ) -> Result<(), Error> {
         self.departures.release(core, done);
@@ -188,12 +224,12 @@ impl Maintenance {
             remove_empty(core, done);
         }
         if leave {
-            first = first.and(self.departures.run(core, now_ms, &mut self.retired, done));
+            first = first.and(self.departures.run(core, now_ms, &mut self.retired, pace, done));
         }
-        first.and(rewrite_definitions(core))
+        first.and(rewrite_definitions(core, pace))
     }
 
-    /// Step 5, of the shards of which a segment ended, or of all.
+    /// Step 6, of the shards of which a segment ended, or of all.
     fn sweep_shards(
         &mut self,
         core: &Core,
@@ -216,9 +252,16 @@ impl Maintenance {
         first
     }
 
-    fn cut(&mut self, core: &Core, now_ms: i64, done: &mut Maintained) -> Result<(), Error> {
+    fn cut(
+        &mut self,
+        core: &Core,
+        now_ms: i64,
+        pace: &mut Pace<'_>,
+        done: &mut Maintained,
+    ) -> Result<(), Error> {
         for _ in 0..BLOCKS_AT_ONCE {
-            let Some(cut) = super::cut::cut(core, now_ms, done)? else { break };
+            let Some(cut) = super::cut::cut(core, now_ms, pace, done)? else { break };
+            pace.sync();
             self.retired.push(cut.replaced);
             self.truncate_before = Some(cut.start);
             self.left_over.extend(cut.departed.iter().map(|old| (old.number(), old.last)));
@@ -459,7 +502,7 @@ pub(super) fn sync_chunks(core: &Core, number: usize) -> Result<(), Error> {
 }
 
 /// Writes the definitions of living series anew where the logs are mostly of removed ones, or many.
-fn rewrite_definitions(core: &Core) -> Result<(), Error> {
+fn rewrite_definitions(core: &Core, pace: &mut Pace<'_>) -> Result<(), Error> {
     for number in 0..core.head.shards.len() {
         let ended = {
             let mut shard = core.head.shards[number].lock();
@@ -479,7 +522,7 @@ fn rewrite_definitions(core: &Core) -> Result<(), Error> {
         let disk = &**core.disk();
         let (temporary, path) =
             (format!("journal/{number:02}-series.tmp"), definitions_path(number, last));
-        let bytes = write_definitions(core, &ids, &temporary)?;
+        let bytes = write_definitions(core, &ids, &temporary, pace)?;
         disk.rename(&temporary, &path).map_err(|error| Error::io(path.as_str(), error))?;
         sync_dir(disk, "journal")?;
         for &old in &ended[..ended.len() - 1] {
@@ -490,7 +533,12 @@ fn rewrite_definitions(core: &Core) -> Result<(), Error> {
     Ok(())
 }
 
-fn write_definitions(core: &Core, ids: &[SeriesId], path: &str) -> Result<u64, Error> {
+fn write_definitions(
+    core: &Core,
+    ids: &[SeriesId],
+    path: &str,
+    pace: &mut Pace<'_>,
+) -> Result<u64, Error> {
     let context = |error| Error::io(path, error);
     let mut file = core.disk().create(path).map_err(context)?;
     file.append(&journal::MAGIC).map_err(context)?;
@@ -511,6 +559,7 @@ fn write_definitions(core: &Core, ids: &[SeriesId], path: &str) -> Result<u64, E
         definition::encode(&mut bytes, rows);
         record::finish(&mut bytes, begin);
         file.append(&bytes).map_err(context)?;
+        pace.wrote(ids.len());
     }
     file.sync().map_err(context)?;
     Ok(file.size())
