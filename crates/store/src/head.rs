@@ -21,7 +21,7 @@ mod symbols;
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, MutexGuard, RwLock, RwLockWriteGuard};
 
 use crate::db::{Committed, SeriesId};
 use crate::matcher::Matcher;
@@ -34,6 +34,9 @@ use shard::{Columns, Limits, Shard, Tally};
 
 /// Series that are looked at under one lock of the index.
 const SLICE: usize = 512;
+
+/// Attempts to have two locks before one is held while the other is waited for.
+const TRIES: usize = 100;
 
 /// See the module.
 pub(crate) struct Head {
@@ -114,6 +117,27 @@ impl Head {
         index.insert(id, labels.iter());
         self.created.fetch_add(1, Ordering::Relaxed);
         Ok(id)
+    }
+
+    /// Both locks, without anybody waiting at the index for who has the shard: it may be writing.
+    pub(crate) fn index_and_shard(
+        &self,
+        shard: usize,
+    ) -> (RwLockWriteGuard<'_, Index>, MutexGuard<'_, Shard>) {
+        for _ in 0..TRIES {
+            let index = self.index.write();
+            if let Some(shard) = self.shards[shard].try_lock() {
+                return (index, shard);
+            }
+            drop(index);
+            // The other way round, what was waited for is in hand at the second attempt.
+            let shard = self.shards[shard].lock();
+            if let Some(index) = self.index.try_write() {
+                return (index, shard);
+            }
+        }
+        // Both are always taken: it has to come to an end.
+        (self.index.write(), self.shards[shard].lock())
     }
 
     /// Appends samples that all are of `shard`.

@@ -406,8 +406,7 @@ pub(super) fn remove_rows(
     done: &mut Maintained,
 ) {
     for ids in ids.chunks(REMOVED_AT_ONCE) {
-        let mut index = core.head.index.write();
-        let mut shard = core.head.shards[number].lock();
+        let (mut index, mut shard) = core.head.index_and_shard(number);
         let shard = &mut *shard;
         let mut removed = Vec::with_capacity(ids.len());
         for &id in ids {
@@ -563,4 +562,42 @@ fn write_definitions(
     }
     file.sync().map_err(context)?;
     Ok(file.size())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::disk::Directory;
+    use crate::{Db, Labels, Options};
+
+    #[test]
+    fn nobody_waits_at_the_index_while_a_removal_waits_for_its_shard() {
+        let root = std::env::temp_dir().join(format!("unladen-removal-{}", std::process::id()));
+        let disk = Directory::open(&root).expect("a scratch directory");
+        let options = Options { shards: 1, ..Options::default() };
+        let (db, _) = Db::open(Arc::new(disk), options, 0).expect("it opens");
+        let (core, mut appender) = (&*db.core, db.appender());
+        let create = |number: usize| {
+            let labels = Labels::from_pairs([("number", &number.to_string())]);
+            appender.series(&labels).expect("there is room")
+        };
+        let ids: Vec<SeriesId> = (0..3 * REMOVED_AT_ONCE).map(create).collect();
+        let mut done = Maintained::default();
+        std::thread::scope(|scope| {
+            let busy = core.head.shards[0].lock();
+            scope.spawn(|| remove_rows(core, 0, &ids, |_, _| true, &mut done));
+            for _ in 0..100 {
+                let index = core.head.index.try_read_for(Duration::from_secs(5));
+                assert!(index.is_some(), "the removal has the index and waits for the shard");
+                drop(index);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            drop(busy);
+        });
+        assert_eq!((done.series_removed, db.stats().series), (ids.len() as u64, 0));
+        drop(db);
+        let _ = std::fs::remove_dir_all(root);
+    }
 }
