@@ -265,7 +265,7 @@ impl Core {
 
 /// A store of metrics.
 pub struct Db {
-    core: Arc<Core>,
+    pub(crate) core: Arc<Core>,
 }
 
 impl Db {

@@ -41,6 +41,11 @@ const NO_LABEL: Numbers = (u32::MAX, u32::MAX);
 /// come, when memory holds everything else already.
 const PIECE_BYTES: usize = 256 << 10;
 
+/// Rows up to twice as many as there are definitions and so many more are taken for what they are. Rows are
+/// given lowest first, so one beyond that was given when there were more series, or never: 128 bytes of memory
+/// for each row before it are spent when a chunk or the journal has samples of it, or of one behind it.
+const ROWS_NEAR: usize = 1 << 16;
+
 impl Recovery {
     pub(crate) fn damage(&mut self, what: impl FnOnce() -> String) {
         self.damaged += 1;
@@ -132,6 +137,7 @@ impl Head {
                     departed,
                     shard: &mut self.shards[number].lock(),
                     recovery: Recovery::default(),
+                    defined: Vec::new(),
                     closed_until: Vec::new(),
                     pieces: Vec::new(),
                     broken: HashMap::new(),
@@ -209,6 +215,8 @@ struct Replay<'a> {
     departed: &'a DepartedRows,
     shard: &'a mut Shard,
     recovery: Recovery,
+    /// Rows and generations that the logs define, as long as there are no rows.
+    defined: Vec<(u32, u32)>,
     /// By row: the last time in a closed chunk.
     closed_until: Vec<i64>,
     /// The logs of definitions in pieces of whole records: the number of the log, and what part of it.
@@ -244,6 +252,7 @@ impl Replay<'_> {
             self.define(&path, number, &bytes);
         }
         self.shard.log.recovered_definitions(&self.files.definitions);
+        self.restore()?;
         self.closed_until = vec![i64::MIN; self.shard.rows.len() as usize];
         self.chunks()?;
         // The one that was begun behind a segment tells how much of it counts.
@@ -326,8 +335,7 @@ impl Replay<'_> {
                 Item::Record([definition::KIND, payload @ ..]) => {
                     let read = definition::decode_rows(payload, |row, generation| {
                         self.generation = self.generation.max(generation);
-                        self.shard.rows.restore(row, generation);
-                        self.shard.log.defined += 1;
+                        self.defined.push((row, generation));
                     });
                     if read.is_none() {
                         self.recovery.damage(|| format!("{path}: a record makes no sense"));
@@ -341,6 +349,49 @@ impl Replay<'_> {
                 }
             }
         }
+    }
+
+    /// Makes the rows that are defined, but for those far away of which there is nothing: they would leave at
+    /// the end in any case, and cost memory for all rows before them until then.
+    fn restore(&mut self) -> Result<(), Error> {
+        let defined = std::mem::take(&mut self.defined);
+        self.shard.log.defined += defined.len() as u64;
+        let near = u32::try_from(2 * defined.len() + ROWS_NEAR).unwrap_or(u32::MAX);
+        let is_far = defined.iter().any(|&(row, _)| row >= near);
+        let end = if is_far { near.max(self.rows_with_samples()?) } else { near };
+        for (row, generation) in defined.into_iter().filter(|&(row, _)| row < end) {
+            self.shard.rows.restore(row, generation);
+        }
+        Ok(())
+    }
+
+    /// The number behind the highest row of which a chunk or the journal tells.
+    fn rows_with_samples(&self) -> Result<u32, Error> {
+        let disk = &self.shard.limits.disk;
+        let map = |path: String| disk.map(&path).map_err(|error| Error::io(path, error));
+        let mut end = 0;
+        for &number in &self.files.chunks {
+            let bytes = map(chunk_path(self.shard.number, number))?;
+            let chunks = bytes.starts_with(&chunk_file::MAGIC).then(|| chunk_file::scan(&bytes));
+            for found in chunks.into_iter().flatten() {
+                if let Found::Chunk(_, header, _) = found {
+                    end = end.max(header.row.saturating_add(1));
+                }
+            }
+        }
+        for &number in &self.files.segments {
+            let bytes = map(segment_path(self.shard.number, number))?;
+            let is_ours = bytes.starts_with(&journal::MAGIC);
+            let records = is_ours.then(|| Records::new(&bytes, journal::SEGMENT_HEADER));
+            for item in records.into_iter().flatten() {
+                if let Item::Record([batch::KIND, payload @ ..]) = item
+                    && let Some((_, rows)) = Decoder::new(payload)
+                {
+                    end = end.max(rows.end);
+                }
+            }
+        }
+        Ok(end)
     }
 
     fn chunks(&mut self) -> Result<(), Error> {
@@ -719,6 +770,70 @@ fn update(min: &AtomicI64, max: &AtomicI64, min_time: i64, max_time: i64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::{Directory, Disk};
+    use crate::head::row::ROWS_MAX;
+    use crate::journal::record;
+    use crate::{Db, Options};
+
+    fn labels(number: u32) -> Labels {
+        Labels::from_pairs([("number", number.to_string().as_str())])
+    }
+
+    #[test]
+    fn a_row_far_away_costs_memory_only_where_it_has_samples() {
+        // With a series of this row, too, whose samples are in the journal, or in a chunk alone.
+        let cases = [(None, false), (Some(90_000), false), (Some(90_000), true)];
+        for (case, (far, in_chunk)) in cases.into_iter().enumerate() {
+            let name = format!("unladen-rows-{}-{case}", std::process::id());
+            let root = std::env::temp_dir().join(name);
+            let disk = Arc::new(Directory::open(&root).expect("a scratch directory"));
+            let options = Options { shards: 1, ..Options::default() };
+            let open = || Db::open(disk.clone(), options.clone(), 0).expect("it opens");
+            let (db, _) = open();
+            let mut appender = db.appender();
+            let mut ids: Vec<_> =
+                (0..10).map(|number| appender.series(&labels(number)).unwrap()).collect();
+            if let Some(row) = far {
+                // As if all rows before had been taken and left again.
+                let mut index = db.core.head.index.write();
+                let mut shard = db.core.head.shards[0].lock();
+                assert!(shard.rows.restore(row, 3));
+                shard.log.define(row, 3, labels(row));
+                ids.push(SeriesId::new(Slot::new(0, row), 3));
+                index.insert(ids[10], labels(row).iter());
+            }
+            for &id in &ids {
+                appender.append(id, 1000, 7.5);
+            }
+            assert_eq!(appender.commit().unwrap().appended, ids.len() as u64);
+            if in_chunk {
+                let mut shard = db.core.head.shards[0].lock();
+                assert_eq!(shard.close(0..ROWS_MAX, |_| true).unwrap(), ids.len() as u64);
+            }
+            db.close().unwrap();
+            if in_chunk {
+                disk.remove(&segment_path(0, 1)).unwrap();
+            }
+            let mut record = Vec::new();
+            let begin = record::begin(&mut record);
+            definition::encode(&mut record, [(ROWS_MAX - 1, 2, &labels(11))].into_iter());
+            record::finish(&mut record, begin);
+            disk.open_append(&definitions_path(0, 1)).unwrap().append(&record).unwrap();
+
+            let (db, recovery) = open();
+            assert_eq!((recovery.series, recovery.damages), (ids.len() as u64, Vec::new()));
+            let shard = db.core.head.shards[0].lock();
+            let rows = far.map_or(10, |row| row + 1);
+            assert_eq!(shard.rows.len(), rows, "case {case}");
+            for &id in &ids {
+                let last = shard.rows.series(id).and_then(Row::last);
+                assert_eq!(last, Some((1000, 7.5f64.to_bits())), "case {case}");
+            }
+            drop(shard);
+            drop(db);
+            let _ = std::fs::remove_dir_all(root);
+        }
+    }
 
     #[test]
     fn batches_that_share_rows_stay_in_their_order() {
