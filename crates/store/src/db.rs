@@ -257,6 +257,28 @@ fn foreign_segments(disk: &dyn Disk) -> Result<u64, Error> {
     Ok(names.iter().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())).count() as u64)
 }
 
+/// All blocks, in the order of time, and what is damaged of them.
+fn open_blocks(disk: &dyn Disk) -> Result<(Vec<Arc<Block>>, Vec<String>), Error> {
+    let mut damages = Vec::new();
+    let mut blocks = Vec::new();
+    catalog::clean(disk)?;
+    for ulid in catalog::list(disk)? {
+        match Block::open(disk, ulid) {
+            Ok(block) => {
+                damages.extend(block.damages().iter().cloned());
+                blocks.push(block);
+            }
+            Err(error) if error.is_corrupt() || error.is_missing() => {
+                damages.push(format!("{error}; the block is left out"));
+            }
+            // It may be well at the next attempt; without it, the head would begin elsewhere.
+            Err(error) => return Err(error),
+        }
+    }
+    sort_blocks(&mut blocks);
+    Ok((blocks, damages))
+}
+
 impl Core {
     pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
         &self.head.limits.disk
@@ -294,24 +316,8 @@ impl Db {
             segment_bytes: options.segment_bytes,
             around_journal: options.around_journal,
         };
-        let mut damages = Vec::new();
-        let mut blocks = Vec::new();
         let disk = &*limits.disk;
-        catalog::clean(disk)?;
-        for ulid in catalog::list(disk)? {
-            match Block::open(disk, ulid) {
-                Ok(block) => {
-                    damages.extend(block.damages().iter().cloned());
-                    blocks.push(block);
-                }
-                Err(error) if error.is_corrupt() || error.is_missing() => {
-                    damages.push(format!("{error}; the block is left out"));
-                }
-                // It may be well at the next attempt; without it, the head would begin elsewhere.
-                Err(error) => return Err(error),
-            }
-        }
-        sort_blocks(&mut blocks);
+        let (blocks, mut damages) = open_blocks(disk)?;
         // Blocks of samples that came late lie beside the head, not before it.
         let in_order = blocks.iter().map(|block| block.meta()).filter(|meta| !meta.is_late());
         let head_from = in_order.map(|meta| meta.max_time).max();

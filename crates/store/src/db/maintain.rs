@@ -573,6 +573,7 @@ mod tests {
     use crate::{Db, Labels, Options};
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "nothing tells that the removal is waiting")]
     fn nobody_waits_at_the_index_while_a_removal_waits_for_its_shard() {
         let root = std::env::temp_dir().join(format!("unladen-removal-{}", std::process::id()));
         let disk = Directory::open(&root).expect("a scratch directory");

@@ -544,24 +544,16 @@ impl Replay<'_> {
         decoder: &mut Decoder<'_>,
         (first, length, generation): (u32, u32, u32),
     ) -> Result<Option<u32>, Error> {
-        let (departed, start, shard) = (self.departed, self.start, self.shard.number);
-        // Of a series whose definition is lost; one that was removed had nothing since the start, and
-        // what departed is safe.
-        let is_lost = |row, time| {
-            let until = || departed.until(shard, row, generation);
-            time >= start && until().is_none_or(|until| time > until)
-        };
+        let (start, departed, shard) = (self.start, self.departed, self.shard.number);
+        let lost = Lost { departed, start, shard, generation };
         let Shard { rows, slab, open_chunks, limits, .. } = &mut *self.shard;
         let rows = rows.run_mut(first, length as usize);
         if rows.is_empty() {
-            for row in first..first + length {
-                let Some((time, _)) = decoder.sample() else { return Ok(None) };
-                self.recovery.samples_lost += u64::from(is_lost(row, time));
-            }
-            return Ok(Some(length));
+            let lost = lost.all(decoder, first..first + length);
+            self.recovery.samples_lost += lost.unwrap_or(0);
+            return Ok(lost.map(|_| length));
         }
-        let mut read = 0;
-        let mut closing = None;
+        let (mut read, mut closing) = (0, None);
         // The block of the times so far.
         let mut range = (i64::MAX, i64::MIN);
         for row in rows {
@@ -569,24 +561,16 @@ impl Replay<'_> {
             let Some((time, value)) = decoder.sample() else { return Ok(None) };
             read += 1;
             if !row.is_alive() || row.generation != generation {
-                self.recovery.samples_lost += u64::from(is_lost(number, time));
+                self.recovery.samples_lost += u64::from(lost.is(number, time));
                 continue;
             }
-            let bits = match value {
-                Value::First(bits) => {
-                    (row.base, row.base_segment) = (bits, segment);
-                    Some(bits)
-                }
-                Value::Relative(change) if row.base_segment == segment => change.apply(row.base),
-                Value::Relative(_) => None,
-            };
+            let bits = told(row, segment, value);
             let closed = self.closed_until.get(number as usize).copied();
             let known = row.last().map_or(i64::MIN, |(last, _)| last);
             if time < start || time <= known.max(closed.unwrap_or(i64::MIN)) {
                 continue;
             }
-            let usable = time.unsigned_abs() <= TIME_MAX;
-            let Some(bits) = bits.filter(|_| usable) else {
+            let Some(bits) = bits.filter(|_| time.unsigned_abs() <= TIME_MAX) else {
                 // The record with the value from which this one differs is damaged.
                 self.recovery.samples_lost += 1;
                 continue;
@@ -740,6 +724,45 @@ impl Replay<'_> {
                 self.recovery.damage(|| format!("{path}: a record makes no sense"));
             }
         }
+    }
+}
+
+/// The value that a record of a segment tells; `None` where it tells a difference from one that isn't known.
+#[inline]
+fn told(row: &mut Row, segment: u32, value: Value) -> Option<u64> {
+    match value {
+        Value::First(bits) => {
+            (row.base, row.base_segment) = (bits, segment);
+            Some(bits)
+        }
+        Value::Relative(change) if row.base_segment == segment => change.apply(row.base),
+        Value::Relative(_) => None,
+    }
+}
+
+/// Which samples without a row are lost: those of series whose definition is. A series that was removed had
+/// nothing since the start, and what departed is safe.
+struct Lost<'d> {
+    departed: &'d DepartedRows,
+    start: i64,
+    shard: usize,
+    generation: u32,
+}
+
+impl Lost<'_> {
+    fn is(&self, row: u32, time: i64) -> bool {
+        let until = || self.departed.until(self.shard, row, self.generation);
+        time >= self.start && until().is_none_or(|until| time > until)
+    }
+
+    /// How many of the samples of these rows are; `None` if they make no sense.
+    fn all(&self, decoder: &mut Decoder<'_>, rows: Range<u32>) -> Option<u64> {
+        let mut lost = 0;
+        for row in rows {
+            let (time, _) = decoder.sample()?;
+            lost += u64::from(self.is(row, time));
+        }
+        Some(lost)
     }
 }
 
