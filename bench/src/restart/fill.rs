@@ -31,7 +31,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         for k in 0.. {
             worker.scrape(&workload, k, &committed)?;
             if barrier.wait().is_leader() {
-                db.maintain(workload.time(0, k + 1))?;
+                db.maintain(workload.time(0, k + 1)).map_err(|unfinished| unfinished.error)?;
             }
         }
         Ok(())

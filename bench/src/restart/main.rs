@@ -4,7 +4,9 @@
 //! 2. A server starts on its directory and is asked until it says that it is ready; what it shows is counted
 //!    against what the dead one had told to be in. It is killed, and starts again: the middle of the rounds.
 //! 3. The last one is ended as a user ends it, and starts once more.
-//! 4. Prometheus the same, with its own directory, written by its own code.
+//! 4. Another one scrapes the same series from where the dead one stopped, for a minute: what it holds then is
+//!    what a start may take at most.
+//! 5. Prometheus the same, with its own directory, written by its own code.
 //!
 //! The last line is `RESULT restart seconds=… …`; see `bench/README.md`.
 
@@ -13,23 +15,33 @@ mod open;
 mod process;
 mod server;
 mod summary;
+mod targets;
 mod victim;
 mod workload;
 
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bench::Failure;
 use bench::engine::{Measured, peer_binary, run_peer};
 use bench::options::Options;
 use bench::protocol::Line;
 use server::Server;
+use targets::Targets;
 use victim::Remains;
 use workload::{INTERVAL_MS, METRICS, Workload};
 
 /// Starts of ours, and of the peer's, which take long.
 const ROUNDS: usize = 5;
 const PEER_ROUNDS: usize = 3;
+
+/// Scrapes of each target before a running server's memory is read: by then what a start let go has long
+/// gone back to the system.
+const SCRAPES: usize = 6;
+/// Of a workload with fewer scrapes than this, so many are enough as can be waited for.
+const SMALL: usize = 50;
+/// Series that a server has of its own for each target, at most: `up` and the like.
+const OWN_SERIES: usize = 10;
 
 fn main() -> Result<(), Failure> {
     let options = Options::read(std::env::args().skip(1))?;
@@ -144,15 +156,15 @@ impl Contestant {
     ) -> Result<Measured, Failure> {
         let mut measured = Measured::default();
         let whole = workload.time(0, workload.scrapes) - 1;
-        let all = workload.time(0, workload.scrapes + 1) - 1;
+        // However far it came, in the tiny size more than a scrape, and within what an instant looks back.
+        let all = workload.time(0, workload.scrapes + 20);
         for round in 0..self.rounds {
             let server = Server::start(&self.program, self.words, data)?;
             let mut line = Line::new(self.name)
                 .with("seconds", server.seconds)
                 .with("cpu_seconds", server.cpu_seconds)
                 .with("peak", server.peak)
-                .with("resident", server.resident()?)
-                .with("ran", remains.resident);
+                .with("resident", server.resident()?);
             if round == 0 {
                 let found = server.samples(workload, all)?;
                 line.set("lost", remains.committed.saturating_sub(found));
@@ -175,6 +187,29 @@ impl Contestant {
         println!("{line}");
         measured.take(&line);
         server.stop()?;
+        let line = Line::new(self.name).with("ran", self.running(workload, data)?);
+        println!("{line}");
+        measured.take(&line);
         Ok(measured)
+    }
+
+    /// What a server holds that goes on with the same series, in bytes.
+    fn running(&self, workload: &Workload, data: &Path) -> Result<f64, Failure> {
+        let targets = Targets::serve(workload)?;
+        let is_tiny = workload.scrapes < SMALL;
+        let (scrapes, seconds) =
+            if is_tiny { (2, 1) } else { (SCRAPES, INTERVAL_MS as u64 / 1000) };
+        let config = targets.config(seconds);
+        let server = Server::configured(&self.program, self.words, data, &config)?;
+        // One that a machine is too slow for falls behind, and is waited for.
+        targets.wait(scrapes, Duration::from_secs(30 + 4 * seconds * scrapes as u64))?;
+        let ran = server.resident()?;
+        let (found, all) = (server.head_series()?, workload.all_series() as f64);
+        let most = all + (OWN_SERIES * workload.targets) as f64;
+        if !(all..=most).contains(&found) {
+            return Err(format!("{}: {found} series in the head, of {all}", self.name).into());
+        }
+        server.stop()?;
+        Ok(ran)
     }
 }

@@ -30,9 +30,19 @@ pub struct Server {
 impl Server {
     /// Starts `program` on `data` with a configuration that scrapes nothing, and waits until it is ready.
     pub fn start(program: &Path, words: &[&str], data: &Path) -> Result<Server, Failure> {
+        Server::configured(program, words, data, "global: {scrape_interval: 1h}\n")
+    }
+
+    /// As [`Server::start`], with another configuration.
+    pub fn configured(
+        program: &Path,
+        words: &[&str],
+        data: &Path,
+        configuration: &str,
+    ) -> Result<Server, Failure> {
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let config = data.with_extension("yml");
-        std::fs::write(&config, "global: {scrape_interval: 1h}\n")?;
+        std::fs::write(&config, configuration)?;
         let log = data.with_extension("log");
         let begun = Instant::now();
         let child = Command::new(program)
@@ -96,6 +106,16 @@ impl Server {
     pub fn sum(&self, metric: usize, time: i64) -> Result<f64, Failure> {
         let query = format!("sum(sum_over_time({}[1h]))", workload::metric(metric));
         Ok(self.query(&query, time)?.unwrap_or(0.0))
+    }
+
+    /// Series in its head.
+    pub fn head_series(&self) -> Result<f64, Failure> {
+        let mut answer = ureq::get(format!("http://{}/api/v1/status/tsdb", self.address))
+            .call()
+            .map_err(|error| format!("status/tsdb: {error}"))?;
+        let answer: Value = serde_json::from_str(&answer.body_mut().read_to_string()?)?;
+        let series = answer["data"]["headStats"]["numSeries"].as_f64();
+        series.ok_or_else(|| "it does not tell how many series are in its head".into())
     }
 
     fn query(&self, query: &str, time: i64) -> Result<Option<f64>, Failure> {

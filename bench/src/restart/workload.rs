@@ -89,6 +89,14 @@ pub fn metric(number: usize) -> String {
     format!("kube_workload_metric_{number:03}_total")
 }
 
+/// The job of all targets.
+pub const JOB: &str = "kubernetes-pods";
+
+/// What a target is called.
+pub fn instance(t: usize) -> String {
+    format!("10.{}.{}.1:8080", t / 250, t % 250)
+}
+
 /// The labels of series `s` of target `t`: ten, 200 bytes, sorted by name.
 pub fn labels(t: usize, s: usize, out: &mut Vec<(&'static str, String)>) {
     out.clear();
@@ -97,8 +105,8 @@ pub fn labels(t: usize, s: usize, out: &mut Vec<(&'static str, String)>) {
     put("cluster", "production-eu-1".to_owned());
     put("container", format!("container-{}", s / METRICS));
     put("endpoint", "metrics".to_owned());
-    put("instance", format!("10.{}.{}.1:8080", t / 250, t % 250));
-    put("job", "kubernetes-pods".to_owned());
+    put("instance", instance(t));
+    put("job", JOB.to_owned());
     put("namespace", format!("team-{}", t % 20));
     put("node", format!("node-{:03}.eu-1.internal", t % 50));
     put("pod", format!("workload-{}-7c9f6d5b8-{t:05}", t / 5));
