@@ -6,17 +6,18 @@
 //! 4. Until a signal or a request says so: reloads, and the store's regular work on its own thread.
 //! 5. Scrapes stop, answers under way are finished, the store is synced.
 //!
-//! Scraping has a runtime of its own. Queries live on another one, whose threads they may fill.
+//! Scraping has runtimes of its own, a thread each. Queries live on another one, whose threads they may fill.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 use promql::Engine;
 use store::Db;
 use store::disk::Directory;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
@@ -74,12 +75,7 @@ fn start(options: ServeOptions) -> Result<(), Failed> {
         Some(path) => Some(load(path).map_err(|message| Failed { message, code: 2 })?),
     };
     let io = |error: std::io::Error| Failed::new(format!("cannot start threads: {error}"));
-    let scraping = tokio::runtime::Builder::new_multi_thread()
-        .thread_name("scrape")
-        .on_thread_start(|| profiling::spend_in("fetch"))
-        .enable_all()
-        .build()
-        .map_err(io)?;
+    let scraping = scraping().map_err(io)?;
     let answering = tokio::runtime::Builder::new_multi_thread()
         .thread_name("web")
         .on_thread_start(|| profiling::spend_in("answer"))
@@ -105,7 +101,8 @@ fn start(options: ServeOptions) -> Result<(), Failed> {
     for address in &addresses {
         tracing::info!(%address, "Listening");
     }
-    let outcome = scraping.block_on(live(&app, receiver, &mut serving));
+    let workers = scraping.iter().map(|worker| worker.handle().clone()).collect();
+    let outcome = scraping[0].block_on(live(&app, workers, receiver, &mut serving));
     app.set_life(Life::Stopping);
     let _ = stop.send(true);
     if !serving.is_finished() {
@@ -113,9 +110,23 @@ fn start(options: ServeOptions) -> Result<(), Failed> {
         let _ = answering.block_on(serving);
     }
     end(answering);
-    end(scraping);
+    scraping.into_iter().for_each(end);
     tracing::info!("See you next time!");
     outcome
+}
+
+/// A worker for each processor: a thread with its own timers and connections ([`scrape::Options`]), and
+/// others beside it only while it is busy with something long.
+fn scraping() -> std::io::Result<Vec<Runtime>> {
+    let worker = || {
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("scrape")
+            .on_thread_start(|| profiling::spend_in("fetch"))
+            .enable_all()
+            .build()
+    };
+    (0..available_parallelism().map_or(1, usize::from)).map(|_| worker()).collect()
 }
 
 /// Takes as many file descriptors as the system allows: connections, targets and blocks need them, and
@@ -222,6 +233,7 @@ fn builtin(options: &ServeOptions, port: u16) -> Result<Loaded, Failed> {
 /// From the opened store to the end.
 async fn live(
     app: &Arc<App>,
+    workers: Vec<Handle>,
     commands: mpsc::Receiver<Command>,
     serving: &mut JoinHandle<()>,
 ) -> Result<(), Failed> {
@@ -240,6 +252,7 @@ async fn live(
         app.metrics.registry(),
         scrape::Options {
             sync_interval: app.options.discovery_interval,
+            workers,
             ..scrape::Options::default()
         },
     ));

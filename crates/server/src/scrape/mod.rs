@@ -4,7 +4,7 @@
 //! pool        one job: its sources, its targets, their tasks
 //! target      from what was discovered to what is scraped
 //! task        one target's life: wait, fetch, ingest, report
-//! places      the places in time of targets that come together
+//! places      the places of targets that come together: their times and their workers
 //! spread      where in its interval a target is scraped, so that the load is flat
 //! schedule    when a target is due, and what time its samples get
 //! accept      what is asked for, and what the answer is
@@ -54,6 +54,7 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::Mutex;
 use store::db::Db;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -92,6 +93,10 @@ pub struct Options {
     pub body_budget: usize,
     /// From one sync with discovery to the next.
     pub sync_interval: Duration,
+    /// What scrapes: each target stays with one of them. Best with a single thread each, as many as there
+    /// are processors, so that threads don't wake each other for what one of them does sooner. None: the
+    /// runtime in which the manager is made.
+    pub workers: Vec<Handle>,
 }
 
 impl Default for Options {
@@ -100,6 +105,7 @@ impl Default for Options {
             clock: Clock::default(),
             body_budget: http_client::DEFAULT_BUDGET,
             sync_interval: SYNC_INTERVAL,
+            workers: Vec::new(),
         }
     }
 }
@@ -128,7 +134,8 @@ struct Shared {
     counters: Arc<Counters>,
     intervals: Intervals,
     seed: AtomicU64,
-    multi_threaded: bool,
+    /// At least one.
+    workers: Vec<Handle>,
 }
 
 impl Shared {
@@ -170,7 +177,8 @@ impl Manager {
     /// Scraping into `db`, with nothing to scrape yet; what it counts goes into `registry`. Must be
     /// called within a runtime.
     pub fn new(db: Arc<Db>, registry: &unladen::Registry, options: Options) -> Self {
-        let flavor = tokio::runtime::Handle::current().runtime_flavor();
+        let workers =
+            if options.workers.is_empty() { vec![Handle::current()] } else { options.workers };
         let shared = Arc::new(Shared {
             db,
             clock: options.clock,
@@ -179,7 +187,7 @@ impl Manager {
             counters: Arc::default(),
             intervals: Intervals::default(),
             seed: AtomicU64::new(0),
-            multi_threaded: flavor == tokio::runtime::RuntimeFlavor::MultiThread,
+            workers,
         });
         let pools = Arc::default();
         let sources = Arc::default();
@@ -337,6 +345,15 @@ impl Drop for Manager {
     }
 }
 
+/// Does something that takes longer than others should have to wait, where the runtime can go on without
+/// this thread.
+fn off_the_worker<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::current().runtime_flavor() {
+        RuntimeFlavor::MultiThread => tokio::task::block_in_place(work),
+        _ => work(),
+    }
+}
+
 /// What can fail of a job is done before anything changes.
 fn prepare(
     job: &ScrapeConfig,
@@ -388,9 +405,7 @@ async fn coordinate(
         for pool in all.iter().filter(|pool| pool.dirty.load(Ordering::Acquire)) {
             let sync = || catch_unwind(AssertUnwindSafe(|| pool.sync(&shared, &all)));
             // Relabelling thousands of targets takes its time.
-            let done =
-                if shared.multi_threaded { tokio::task::block_in_place(sync) } else { sync() };
-            if done.is_err() {
+            if off_the_worker(sync).is_err() {
                 // The panic has been logged; the other jobs go on, and this one is tried again.
                 tracing::error!(job = %pool.shared.name, "internal: the job's targets are not synced");
                 pool.dirty.store(true, Ordering::Release);

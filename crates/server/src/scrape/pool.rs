@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use super::Shared;
 use super::places::Places;
-use super::spread::{self, Placed};
+use super::spread::{self, Place, Placed};
 use super::status::{DroppedTarget, PoolStatus};
 use super::target::{Populated, Target};
 use super::task::{Carry, Phase, PoolShared, Task};
@@ -44,8 +44,7 @@ type Identity = (Labels, Arc<str>);
 
 struct Active {
     target: Arc<Target>,
-    /// Where in its interval it is scraped.
-    at: Duration,
+    place: Place,
     running: Running,
 }
 
@@ -53,22 +52,22 @@ struct Active {
 struct Departing {
     public: Labels,
     interval: Duration,
-    at: Duration,
+    place: Place,
     /// What its last scrape brought.
     samples: u64,
     running: Running,
 }
 
 impl Departing {
-    /// The place in time that a successor with this interval goes on with.
+    /// The place that a successor with this interval goes on with.
     fn kept(&self, interval: Duration) -> Option<Placed> {
-        let Departing { at, samples, .. } = *self;
-        (self.interval == interval).then_some(Placed { interval, at, samples })
+        let Departing { place, samples, .. } = *self;
+        (self.interval == interval).then_some(Placed { interval, place, samples })
     }
 }
 
-/// A target that came, and who wrote the same series before: their marks, their connection and their place in
-/// time go on.
+/// A target that came, and who wrote the same series before: their marks, their connection and their place go
+/// on.
 struct New {
     turn: u64,
     identity: Identity,
@@ -115,7 +114,7 @@ impl State {
     fn placed(&self) -> Vec<Placed> {
         let placed = |active: &Active| Placed {
             interval: active.target.interval,
-            at: active.at,
+            place: active.place,
             samples: active.target.samples(),
         };
         self.active.values().map(placed).collect()
@@ -134,7 +133,7 @@ impl Pool {
 
     /// Builds the targets of what the sources have published, starts tasks for those that are new,
     /// and lets those end whose targets are gone. The others do not notice. `all` are the pools among
-    /// whose targets new ones find their place in time. Only one pool is synced at a time.
+    /// whose targets new ones find their places. Only one pool is synced at a time.
     pub(super) fn sync(&self, shared: &Arc<Shared>, all: &[Arc<Pool>]) {
         self.dirty.store(false, Ordering::Release);
         let groups = self.sources.lock().groups();
@@ -189,10 +188,10 @@ impl Pool {
     ) {
         state.departing.retain(|gone| !gone.running.is_finished());
         let gone = state.active.extract_if(|identity, _| !found.contains_key(identity));
-        for (_, Active { target, at, running }) in gone.collect::<Vec<_>>() {
+        for (_, Active { target, place, running }) in gone.collect::<Vec<_>>() {
             let (public, interval) = (target.public.clone(), target.interval);
             let samples = target.samples();
-            state.departing.push(Departing { public, interval, at, samples, running });
+            state.departing.push(Departing { public, interval, place, samples, running });
         }
         let mut new = Vec::new();
         for (identity, target) in found {
@@ -220,7 +219,7 @@ impl Pool {
             own.extend(new.iter().filter_map(New::kept));
             let others = all.iter().filter(|other| !std::ptr::eq(&***other, self));
             let others = others.flat_map(|other| other.placed()).collect();
-            let mut places = Places::new(own, others, shared.seed());
+            let mut places = Places::new(own, others, shared.seed(), shared.workers.len());
             for new in new {
                 let identity = new.identity.clone();
                 let active = self.start(new, shared, &mut places);
@@ -235,8 +234,8 @@ impl Pool {
 
     /// Starts the task of a new target.
     fn start(&self, new: New, shared: &Arc<Shared>, places: &mut Places) -> Active {
-        let at = match new.kept() {
-            Some(kept) => kept.at,
+        let place = match new.kept() {
+            Some(kept) => kept.place,
             None => places.place(new.target.interval, new.target.hash()),
         };
         let New { target, before, .. } = new;
@@ -244,8 +243,9 @@ impl Pool {
         let target = Arc::<Target>::from(target);
         let (phase, receiver) = watch::channel(Phase::Run);
         let (pool, shared) = (self.shared.clone(), shared.clone());
-        let task = Task::new(target.clone(), pool, shared, at, receiver, predecessor);
-        Active { target, at, running: Running { phase, handle: tokio::spawn(task.run()) } }
+        let worker = shared.workers[place.worker].clone();
+        let task = Task::new(target.clone(), pool, shared, place.at, receiver, predecessor);
+        Active { target, place, running: Running { phase, handle: worker.spawn(task.run()) } }
     }
 
     fn placed(&self) -> Vec<Placed> {
@@ -315,10 +315,11 @@ mod tests {
 
     /// A target that departs; its task never ends by itself.
     fn departing(interval: Duration, at: Duration) -> Departing {
+        let place = Place { at, worker: 0 };
         let (phase, _) = watch::channel(Phase::Run);
         let handle = tokio::spawn(std::future::pending());
         let public = Labels::default();
-        Departing { public, interval, at, samples: 1000, running: Running { phase, handle } }
+        Departing { public, interval, place, samples: 1000, running: Running { phase, handle } }
     }
 
     #[tokio::test]
@@ -329,10 +330,10 @@ mod tests {
             (0..5).map(|n| departing(interval, Duration::from_secs(2 * n))).collect();
         let kept: Vec<Placed> = gone.iter().filter_map(|gone| gone.kept(interval)).collect();
         assert_eq!(kept.len(), 5);
-        let mut places = Places::new(kept, Vec::new(), 3);
+        let mut places = Places::new(kept, Vec::new(), 3, 1);
         let mut between = [0; 5];
         for _ in 0..5 {
-            between[places.place(interval, 0).as_secs() as usize / 2] += 1;
+            between[places.place(interval, 0).at.as_secs() as usize / 2] += 1;
         }
         assert_eq!(between, [1; 5]);
         // With another interval it has no place to go on with.

@@ -15,7 +15,6 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
-use super::Shared;
 use super::accept;
 use super::counters::Count;
 use super::failure_log::FailureLog;
@@ -24,6 +23,7 @@ use super::intervals::Distances;
 use super::schedule::{self, Schedule};
 use super::status::{Cost, CostSums, Health};
 use super::target::Target;
+use super::{Shared, off_the_worker};
 use crate::config::ScrapeConfig;
 use crate::cpu_span::CpuSpan;
 use crate::http_client::{self, Answer, Client, Get, LARGE_BODY, Session};
@@ -212,8 +212,8 @@ impl Task {
         };
         let fetched_at = Instant::now();
         let large = fetched.as_ref().is_ok_and(|answer| answer.body().len() > LARGE_BODY);
-        let mut cost = if large && self.shared.multi_threaded {
-            tokio::task::block_in_place(|| self.finish_or_fail(fetched, now_ms, started))
+        let mut cost = if large {
+            off_the_worker(|| self.finish_or_fail(fetched, now_ms, started))
         } else {
             self.finish_or_fail(fetched, now_ms, started)
         };
