@@ -25,7 +25,7 @@ use crate::Error;
 use crate::block::catalog;
 use crate::disk::Disk;
 use crate::head::log::{definitions_path, segment_path};
-use crate::head::row::{Row, Slot};
+use crate::head::row::{CHUNK_BYTES, Row, Slot};
 use crate::journal::{self, definition, record};
 
 /// Rows that are looked at under one lock.
@@ -39,7 +39,8 @@ const SWEEP_INTERVAL_MS: i64 = 30_000;
 const PASS_INTERVAL_MS: i64 = 5 * 60_000;
 /// A segment ends at this age, so that those before can go also under little load.
 const SEGMENT_AGE_MS: i64 = 30 * 60_000;
-/// Segments of a shard that a start may have to replay.
+/// Segments of a shard that a start may have to replay, besides those that its open chunks would fill: what
+/// a sample takes in the journal is less than what it takes in its chunk.
 const SEGMENTS_KEPT: u32 = 4;
 /// A chunk without new samples for so long is closed...
 const IDLE_MS: i64 = 30 * 60_000;
@@ -432,10 +433,13 @@ fn close_lagging(
 ) -> Result<u32, Error> {
     // A clock that runs ahead, here or at a target, must not make everything look idle.
     let now = now_ms.min(core.head.max_time.load(Ordering::Acquire));
+    let alive = core.head.shards[number].lock().rows.alive();
+    let open_bytes = u64::from(alive) * CHUNK_BYTES as u64;
+    let kept = SEGMENTS_KEPT + (open_bytes / core.options.segment_bytes.max(1)) as u32;
     let lagging = |row: &Row, since: u32| {
         let Some((last, value)) = row.last() else { return false };
         let limit = if value == STALE { STALE_MS } else { IDLE_MS };
-        since + SEGMENTS_KEPT <= active || now.saturating_sub(last) >= limit
+        since + kept <= active || now.saturating_sub(last) >= limit
     };
     let mut needed = active;
     let mut first = 0;

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 use parking_lot::Mutex;
 
-use super::row::{ChunkRef, ROWS_MAX};
+use super::row::{ChunkRef, ROWS_MAX, Size};
 use super::shard::TIME_MAX;
 use crate::Error;
 use crate::chunk::{self, Encoding};
@@ -104,8 +104,8 @@ pub(crate) fn decode(bytes: &[u8], offset: usize) -> Option<(Header, Range<usize
 
 /// What stands in a file, from `offset` on.
 pub(crate) enum Found {
-    /// A chunk at this offset, of so many samples.
-    Chunk(usize, Header, u16),
+    /// A chunk at this offset.
+    Chunk(usize, Header, Size),
     /// No chunk for so many bytes; `last` if nothing comes behind.
     Damage { offset: usize, length: usize, last: bool },
 }
@@ -120,8 +120,10 @@ pub(crate) fn scan(bytes: &[u8]) -> impl Iterator<Item = Found> {
         let start = offset;
         if let Some((header, data)) = decode(bytes, start) {
             offset = data.end;
-            let samples = bytes[data].first_chunk().map_or(0, |count| u16::from_be_bytes(*count));
-            return Some(Found::Chunk(start, header, samples));
+            let data = &bytes[data];
+            let samples = data.first_chunk().map_or(0, |count| u16::from_be_bytes(*count));
+            let size = Size { samples, bytes: data.len() };
+            return Some(Found::Chunk(start, header, size));
         }
         let next = (start + 1..bytes.len()).find(|&next| decode(bytes, next).is_some());
         offset = next.unwrap_or(bytes.len());

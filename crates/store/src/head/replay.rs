@@ -21,7 +21,7 @@ use super::Head;
 use super::chunk_file::{self, ChunkFile, Found, Header};
 use super::departed::DepartedRows;
 use super::log::{Finished, definitions_path, segment_path};
-use super::row::{ChunkRef, Row, SHARDS_MAX, Slot};
+use super::row::{ChunkRef, Row, SHARDS_MAX, Size, Slot};
 use super::sets::Pair;
 use super::shard::{Contents, Shard, TIME_MAX, chunk_path, range_start};
 use crate::chunk::{self, Encoder};
@@ -405,11 +405,11 @@ impl Replay<'_> {
             contents.bytes = bytes.as_ref().map_or(0, |bytes| bytes.len() as u64);
             for found in bytes.iter().flat_map(|bytes| chunk_file::scan(bytes)) {
                 match found {
-                    Found::Chunk(offset, header, samples) => {
+                    Found::Chunk(offset, header, size) => {
                         contents.earliest = contents.earliest.min(header.min_time);
                         contents.latest = contents.latest.max(header.max_time);
                         contents.chunks += 1;
-                        self.chunk(ChunkRef::new(number, offset as u32), &header, samples)?;
+                        self.chunk(ChunkRef::new(number, offset as u32), &header, size)?;
                     }
                     Found::Damage { offset, length, last } => {
                         self.torn_or_damaged(&path, offset, length, last);
@@ -436,8 +436,8 @@ impl Replay<'_> {
         refused
     }
 
-    /// Links a closed chunk, of so many samples, to its row.
-    fn chunk(&mut self, at: ChunkRef, header: &Header, samples: u16) -> Result<(), Error> {
+    /// Links a closed chunk to its row.
+    fn chunk(&mut self, at: ChunkRef, header: &Header, size: Size) -> Result<(), Error> {
         let start = self.start;
         self.generation = self.generation.max(header.generation);
         let Some(row) = self.shard.rows.get(header.row) else { return Ok(()) };
@@ -453,7 +453,7 @@ impl Replay<'_> {
         // A chunk whose writing failed was written again, with what had come to it since, and one
         // behind a gap was, with what filled it: the later one holds all, and leads past the other.
         let Some(row) = self.shard.rows.get_mut(header.row) else { return Ok(()) };
-        row.restore_closed(header.row, at, samples);
+        row.restore_closed(header.row, at, size);
         self.closed_until[header.row as usize] = header.max_time;
         self.head.min_time.fetch_min(header.min_time.max(start), Ordering::Relaxed);
         Ok(())

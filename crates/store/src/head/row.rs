@@ -36,6 +36,18 @@ pub(crate) const CHUNK_SAMPLES: u8 = 120;
 /// chunks of a target, and of all targets after a start or a block's boundary, then don't fill in step.
 /// Memory holds them three fifths full when it holds the most, and each scrape writes a few.
 const SPREAD: u32 = 97;
+/// And one whose samples take much room is closed with so many bytes: of an open chunk, memory holds four
+/// blocks and the row's own end at most, whatever the values are. Chunks of less than 2.4 bytes a sample don't
+/// get there, and most are.
+pub(crate) const CHUNK_BYTES: usize = 4 * BLOCK + 48;
+
+/// How much a chunk holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Size {
+    pub(crate) samples: u16,
+    /// With the number of samples in front.
+    pub(crate) bytes: usize,
+}
 
 /// Rows that a pass over all of them asks for ahead of the one it looks at: it does so little with each that
 /// it would do nothing but wait for memory.
@@ -223,14 +235,16 @@ impl Row {
     /// Whether the open chunk has all the samples that it gets; the row has this number.
     #[inline]
     pub(crate) fn is_full(&self, number: u32) -> bool {
-        self.count >= self.full(number)
+        let size = Size { samples: u16::from(self.count), bytes: self.chunk_bytes() };
+        self.is_full_at(number, size)
     }
 
-    /// The samples of a full chunk.
+    /// Whether a chunk of this size gets no more.
     #[inline]
-    fn full(&self, number: u32) -> u8 {
-        let fewer = if self.flags & Row::FOLLOWS == 0 { (number % SPREAD) as u8 } else { 0 };
-        CHUNK_SAMPLES - fewer
+    fn is_full_at(&self, number: u32, size: Size) -> bool {
+        let fewer = if self.flags & Row::FOLLOWS == 0 { (number % SPREAD) as u16 } else { 0 };
+        size.samples >= u16::from(CHUNK_SAMPLES) - fewer
+            || size.bytes >= CHUNK_BYTES - 2 * usize::from(fewer)
     }
 
     /// The journal's segment that holds the open chunk's first sample; `newest` is the number of the
@@ -377,11 +391,11 @@ impl Row {
         self.flags &= !Row::OPEN;
     }
 
-    /// The next closed chunk of the row of this number, without an open one, as a file has it: of so many
-    /// samples. A start that took every chunk for a full or for none would close others than before it, and
-    /// write them, at each start.
-    pub(crate) fn restore_closed(&mut self, number: u32, closed: ChunkRef, samples: u16) {
-        self.link(closed, samples >= u16::from(self.full(number)));
+    /// The next closed chunk of the row of this number, without an open one, as a file has it. A start that
+    /// took every chunk for a full or for none would close others than before it, and write them, at each
+    /// start.
+    pub(crate) fn restore_closed(&mut self, number: u32, closed: ChunkRef, size: Size) {
+        self.link(closed, self.is_full_at(number, size));
     }
 
     fn link(&mut self, closed: ChunkRef, was_full: bool) {
