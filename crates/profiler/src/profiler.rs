@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::error::Error;
 use crate::profile::{Limits, Profile, Tables, ValueType};
 use crate::sample::{
-    Budget, Counters, LONGEST, Options, Sampler, Statistics, ThreadStack, Tid, now, without_signals,
+    Budget, Counters, LONGEST, Options, Sampler, Statistics, ThreadStack, now, without_signals,
 };
 use crate::{heap, scope};
 
@@ -52,7 +52,7 @@ impl Builder {
 
     /// The time between ticks, in the middle; 20 ms without this. Each is up to a quarter shorter or longer,
     /// so that sampling does not keep step with what the program does regularly. Where the program has less
-    /// than a tenth of a processor, it grows, so that as much of its work lies between two ticks, up to ten
+    /// than a fifth of a processor, it grows, so that as much of its work lies between two ticks, up to 25
     /// times of this. At 0, one tick follows the other, as far as the budget allows.
     #[must_use]
     pub fn tick(mut self, tick: Duration) -> Self {
@@ -62,7 +62,8 @@ impl Builder {
 
     /// The share of one processor that sampling may take; 0.02 without this. What it costs is measured, with
     /// an estimate on top of what it displaces from caches. Where ticks cost more, there
-    /// are fewer; one in ten seconds at least. With 0 nothing is sampled.
+    /// are fewer; one in ten seconds at least. Of a program that has less than one processor it is the same
+    /// share of what that has, as far as the longest [`tick`](Self::tick) allows. With 0 nothing is sampled.
     #[must_use]
     pub fn budget(mut self, share: f64) -> Self {
         self.budget = share;
@@ -250,8 +251,9 @@ impl Profiler {
     /// Calls `each` with every [stage](crate::stage) and the processor time that threads had in it, by
     /// their samples. `none` has what was outside of all stages, or before the profiler was started, so
     /// that the sum is the process' processor time; `profiler` the sampler's own thread. Exact up to the
-    /// last [`settle`](Self::settle), otherwise up to a thread's last turn, which is a second ago at most
-    /// where there are no more than two hundred threads; and not lower than before. *Steady*, locks nothing.
+    /// last [`settle`](Self::settle), otherwise up to a thread's last turn, which is some two and a half
+    /// seconds ago at most where there are no more than two hundred threads; and not lower than before.
+    /// *Steady*, locks nothing.
     pub fn stage_cpu(&self, each: impl FnMut(&'static str, Duration)) {
         self.0.counters.stage_cpu(each);
     }
@@ -408,7 +410,7 @@ impl Shared {
     /// The sampler's thread.
     fn run(&self, mut budget: Budget, tick: u64, counters: &Counters, ready: &SyncSender<()>) {
         let _stage = heap::stage("profiler");
-        self.sampler().set_own(Tid::own());
+        self.sampler().set_own();
         let _ = ready.send(());
         let mut last = now();
         let mut pause = tick;

@@ -125,6 +125,38 @@ fn answering(stop: &AtomicBool) {
     working(stop);
 }
 
+/// Waits; `turn` tells the two apart, which otherwise are one to a compiler.
+#[inline(never)]
+#[expect(clippy::disallowed_methods, reason = "how long it waits is the subject")]
+fn waiting_long(turn: u64) -> u64 {
+    std::thread::sleep(Duration::from_millis(3));
+    black_box(turn + 1)
+}
+
+#[inline(never)]
+#[expect(clippy::disallowed_methods, reason = "how long it waits is the subject")]
+fn waiting_short(turn: u64) -> u64 {
+    std::thread::sleep(Duration::from_millis(1));
+    black_box(turn + 2)
+}
+
+/// Works a little, and waits in one place or the other. Returns the part of the waits' time that the first
+/// one had.
+fn taking_turns(stop: &AtomicBool) -> f64 {
+    let mut waited = [Duration::ZERO; 2];
+    let mut turn = 0;
+    while !stop.load(Relaxed) {
+        for (place, waited) in waited.iter_mut().enumerate() {
+            let begun = Instant::now();
+            while begun.elapsed() < Duration::from_micros(200) {}
+            let begun = Instant::now();
+            turn = if place == 0 { waiting_long(turn) } else { waiting_short(turn) };
+            *waited += begun.elapsed();
+        }
+    }
+    waited[0].as_secs_f64() / (waited[0] + waited[1]).as_secs_f64()
+}
+
 /// Time itself is the subject here.
 fn pass(time: Duration) {
     let until = Instant::now() + time;
@@ -139,6 +171,7 @@ fn a_profiler() {
     totals_are_true();
     threads_that_end_keep_their_time();
     sleepers_are_left_alone();
+    who_waits_again_is_left_alone_and_gets_each_wait_its_time();
     one_who_runs_is_seen_among_many_who_sleep();
     stacks_are_as_deep_as_asked_for();
     a_thread_that_blocks_the_signal_is_told_so();
@@ -298,6 +331,38 @@ fn sleepers_are_left_alone() {
     let sleeping = samples.iter().filter(|s| s.has("sleeping"));
     let wall = sleeping.map(|s| s.wall).sum::<i64>();
     assert!((9_000_000_000..11_500_000_000).contains(&wall), "{wall}");
+}
+
+/// A thread that ran and waits again is interrupted once in a while only. Where two ways lead to the same
+/// place to wait at, each gets the time that is spent on it.
+fn who_waits_again_is_left_alone_and_gets_each_wait_its_time() {
+    let mut crew = Crew::new();
+    let (say, hear) = mpsc::channel();
+    crew.spawn("turns", move |stop| say.send(taking_turns(&stop)).unwrap());
+    let builder = Profiler::builder().tick(Duration::from_millis(1));
+    let profiler = builder.budget(1.0).start().unwrap();
+    pass(Duration::from_millis(100));
+    let before = profiler.statistics();
+    let mut window = profiler.wall().window();
+    // As many looks as make chance small, however long a busy machine takes for them.
+    let until = Instant::now() + Duration::from_secs(60);
+    while profiler.statistics().samples < before.samples + 1500 && Instant::now() < until {
+        pass(Duration::from_millis(100));
+    }
+    profiler.settle();
+    let after = profiler.statistics();
+    let (signals, samples) = (after.signals - before.signals, after.samples - before.samples);
+    // This thread and the harness' have one each, and the one at work is found running now and then.
+    assert!(signals < samples / 3, "{signals} of {samples}");
+    let samples = read(&mut window);
+    drop(crew);
+    let wall = |function| {
+        let found = samples.iter().filter(|s| s.thread() == "turns" && s.has(function));
+        found.map(|s| s.wall).sum::<i64>() as f64
+    };
+    let (long, short) = (wall("waiting_long"), wall("waiting_short"));
+    let (found, true_part) = (long / (long + short), hear.recv().unwrap());
+    assert!((found - true_part).abs() < 0.2, "{found} where it was {true_part}");
 }
 
 /// Its time goes to a frame that says so, and no signal waits for it.

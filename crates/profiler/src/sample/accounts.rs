@@ -12,9 +12,11 @@ use hashbrown::HashMap;
 
 use super::clock;
 use super::slots::{Found, Place};
-use super::tasks::Waiting;
-use super::threads::Thread;
+use super::tasks::{Tasks, Waiting};
+use super::threads::{Sleep, Thread};
+use crate::heap::StageCell;
 use crate::profile::{ENDED_THREADS, LabelsId, NOT_SAMPLED_YET, Recording, SIGNALS_BLOCKED, Stack};
+use crate::scope::Cell;
 use crate::unwind::End;
 use crate::{heap, scope};
 
@@ -24,6 +26,11 @@ const WAY_BACK: u64 = 50_000;
 /// How long the sampler takes a thread's processor away, at most: several ticks' work.
 const TAKEN_AWAY: u64 = 200_000;
 
+/// One in so many looks at a thread whose sleep is assumed interrupts it. Other calls may lead to the same
+/// place to wait at. It is chance that picks the looks, all of them with the same odds, so that the calls
+/// that are found are the ones that most time is spent in, and get as much of it.
+const ASKED_ANYWAY: u64 = 4;
+
 /// Processor time that is accounted for, and the stage that it went to.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Given {
@@ -31,24 +38,56 @@ pub(super) struct Given {
     pub(super) stage: u8,
 }
 
-/// Whether `thread`, whose clock is at `cpu`, has been waiting ever since it was seen.
-pub(super) fn is_asleep(thread: &mut Thread, cpu: u64) -> bool {
+/// Whether `thread`, whose clock is at `cpu`, waits where it was seen, so that its stack is known.
+///
+/// 1. Its clock stood still since it was found asleep: it is.
+/// 2. It did next to nothing since its handler, and waits where it was interrupted: that was the way back.
+/// 3. It ran, for less than half of the time, and waits where it was seen, in the same stage and scope: that
+///    is assumed to be the same stack, and asked by chance only. A signal would wake it, mostly to learn
+///    what is known, which costs several times what it costs to look. What it had of a processor is held
+///    back as it would be then. So most looks at the threads of a server that has little to do.
+pub(super) fn is_asleep(
+    tasks: &Tasks,
+    thread: &mut Thread,
+    now: u64,
+    cpu: u64,
+    random: u64,
+) -> bool {
     if thread.entry.is_none() {
         return false;
     }
-    if thread.asleep {
-        thread.asleep = cpu == thread.seen;
-        return thread.asleep;
-    }
-    // It left its handler and did next to nothing since. If it waits where it was interrupted, that was
-    // the way back.
-    thread.asleep = cpu - thread.seen.min(cpu) <= WAY_BACK
-        && Waiting::read(thread.tid).is_some_and(|at| at.is_at(thread.sp, thread.pc))
-        && clock::cpu_of(thread.tid) == Some(cpu);
-    if thread.asleep {
+    let before = std::mem::replace(&mut thread.sleep, Sleep::No);
+    let stands_still = before != Sleep::No && cpu == thread.seen;
+    let is_way_back = before == Sleep::No && cpu.saturating_sub(thread.seen) <= WAY_BACK;
+    thread.sleep = if stands_still && before == Sleep::Known {
+        Sleep::Known
+    } else if is_way_back {
+        if is_still_there(tasks, thread, cpu) { Sleep::Known } else { Sleep::No }
+    } else if random.is_multiple_of(ASKED_ANYWAY) {
+        Sleep::No
+    } else if stands_still || (has_rested(thread, now, cpu) && is_still_there(tasks, thread, cpu)) {
+        Sleep::Assumed
+    } else {
+        Sleep::No
+    };
+    let is_asleep = thread.sleep != Sleep::No;
+    if is_asleep {
         thread.seen = cpu;
     }
-    thread.asleep
+    is_asleep
+}
+
+/// Whether it had its processor for less than half of the time that is to be given.
+fn has_rested(thread: &Thread, now: u64, cpu: u64) -> bool {
+    cpu.saturating_sub(thread.cpu) < now.saturating_sub(thread.accounted) / 2
+}
+
+/// Whether it waits where it was seen, and did not run while that was found out.
+fn is_still_there(tasks: &Tasks, thread: &Thread, cpu: u64) -> bool {
+    Waiting::read(tasks, thread.tid).is_some_and(|at| at.is_at(thread.sp, thread.pc))
+        && thread.stage.map_or(0, StageCell::current) == thread.entry_stage
+        && thread.scope.map_or(0, Cell::current) == thread.entry_scope
+        && clock::cpu_of(thread.tid) == Some(cpu)
 }
 
 /// Gives a thread that was not interrupted its time. Returns the processor time that is accounted for.
@@ -72,7 +111,7 @@ pub(super) fn add_known(
         }
         return Given { cpu: used, stage: thread.entry_stage };
     }
-    // Asleep: it ran only on its way back.
+    // Asleep: it ran on its way back, or somewhere between two waits.
     thread.held_back += used;
     if !thread.entry.is_some_and(|entry| recording.add(entry, &[1, wall as i64, 0])) {
         // Dropped from the tables: look again, with this time still to be given.
@@ -98,12 +137,13 @@ pub(super) fn record(
     thread.accounted = thread.accounted.max(found.time);
     thread.cpu = thread.cpu.max(found.cpu);
     thread.seen = found.cpu;
-    thread.asleep = false;
+    thread.sleep = Sleep::No;
     (thread.pc, thread.sp) = (found.pc, found.sp);
     let stack = Stack { addresses: frames, end: found.end };
     let thread_labels = thread.labels(recording);
     let entry = recording.record(stack, thread_labels, labels, &[1, wall as i64, cpu as i64]);
     (thread.entry, thread.entry_stage) = (Some(entry), found.stage);
+    thread.entry_scope = found.scope;
     if !waited {
         (thread.running, thread.running_stage) = (Some(entry), found.stage);
     }

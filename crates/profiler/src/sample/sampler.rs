@@ -2,8 +2,8 @@
 //!
 //! 1. Look which threads there are, where their number says that some came or went, and whether modules
 //!    were loaded.
-//! 2. Go round: a thread whose clock has stood still since it was seen waiting is asleep, and its time goes
-//!    to the stack that is known; another gets a signal, up to so many a tick.
+//! 2. Go round: a thread that waits where it was seen waiting is asleep, and its time goes to the stack that
+//!    is known; another gets a signal, up to so many a tick.
 //! 3. Record what handlers have written since. A thread that waits for a processor answers when it gets
 //!    one, ticks later; its slot waits with it.
 
@@ -25,7 +25,7 @@ use crate::{heap, scope};
 /// Nanoseconds between lists of threads, at least; a list takes a hundredth of the time at most.
 const LIST: u64 = 100_000_000;
 /// The age at which a list is made anew though nothing says that threads came or went.
-const OLD: u64 = 1_000_000_000;
+const OLD: u64 = 5_000_000_000;
 /// What is lost to caches that have to be filled again, as a part of what is measured. Busy threads at 500
 /// calls lost 3.1% of a processor where 2.0% were measured (`make bench-overhead`, November 2026); a
 /// budget that leaves that out is exceeded.
@@ -91,6 +91,7 @@ pub(crate) struct Sampler {
     tables: Tables,
     wall: Profile,
     counters: Arc<Counters>,
+    sender: signal::Sender,
     /// What a signal costs besides its handler.
     signal_cost: u64,
     random: u64,
@@ -113,6 +114,8 @@ pub(crate) struct Sampler {
     stage_changes: u64,
     labels: StageLabels,
     own: Option<Tid>,
+    /// What the sampler's thread had of a processor when its last tick was over.
+    own_cpu: u64,
     /// Of the process: when this was started, and how much of what came since is in the profile.
     process_cpu: u64,
     attributed: Attributed,
@@ -140,6 +143,7 @@ impl Sampler {
             wall,
             attributed: Attributed { cpu: 0, counters: counters.clone() },
             counters,
+            sender: signal::Sender::own(),
             signal_cost: signal::cost(options.signal)?,
             random: clock::now() | 1,
             listed: 0,
@@ -154,6 +158,7 @@ impl Sampler {
             stage_changes: u64::MAX,
             labels: StageLabels::default(),
             own: None,
+            own_cpu: 0,
             process_cpu: 0,
             others_cpu: 0,
             others_cost: 0,
@@ -170,14 +175,14 @@ impl Sampler {
         Ok(sampler)
     }
 
-    /// Says which thread runs the ticks: it has its own entry.
-    pub(crate) fn set_own(&mut self, own: Tid) {
-        self.own = Some(own);
+    /// Says that the calling thread runs the ticks: it has its own entry.
+    pub(crate) fn set_own(&mut self) {
+        self.own = Some(Tid::own());
+        self.own_cpu = clock::own_cpu();
     }
 
     /// One tick. *Steady* for threads, stacks and labels that were seen before.
     pub(crate) fn tick(&mut self) -> Ticked {
-        let begun = clock::own_cpu();
         let now = clock::now();
         let signals = self.counters.signals.get();
         let handlers = self.counters.cost_handlers_ns.get();
@@ -198,7 +203,9 @@ impl Sampler {
 
         let counters = &self.counters;
         let signals = counters.signals.get() - signals;
-        let own = clock::own_cpu() - begun;
+        // Since the end of the last one: to fall asleep and to wake up is part of what it costs.
+        let own_cpu = clock::own_cpu();
+        let own = own_cpu.saturating_sub(std::mem::replace(&mut self.own_cpu, own_cpu));
         counters.ticks.add(1);
         counters.cost_sampler_ns.add(own);
         counters.cost_signals_ns.add(signals * self.signal_cost);
@@ -207,13 +214,13 @@ impl Sampler {
         let displaced = measured * DISPLACED.0 / DISPLACED.1;
         counters.cost_displaced_ns.add(displaced);
         let cost = measured + displaced;
-        Ticked { cost, ran: self.others_ran() }
+        Ticked { cost, ran: self.others_ran(own_cpu) }
     }
 
     /// What the program's threads had of a processor since this was called last. A thread that is running
     /// on another processor counts up to when the kernel last looked at it, some milliseconds ago.
-    fn others_ran(&mut self) -> u64 {
-        let cpu = clock::process_cpu().saturating_sub(clock::own_cpu());
+    fn others_ran(&mut self, own_cpu: u64) -> u64 {
+        let cpu = clock::process_cpu().saturating_sub(own_cpu);
         let cost = self.counters.cost_handlers_ns.get() + self.counters.cost_signals_ns.get();
         let ran = cpu.saturating_sub(std::mem::replace(&mut self.others_cpu, cpu));
         ran.saturating_sub(cost - std::mem::replace(&mut self.others_cost, cost))
@@ -340,7 +347,7 @@ impl Sampler {
         for _ in 0..self.options.looks_per_tick {
             let random = self.random();
             let Some(index) = self.threads.turn(|| random) else { break };
-            match self.look_at(index, now) {
+            match self.look_at(index, now, random) {
                 Look::Signalled => signals += 1,
                 Look::Known => {}
                 Look::NoSlot => {
@@ -355,7 +362,7 @@ impl Sampler {
     }
 
     /// One thread's turn.
-    fn look_at(&mut self, index: usize, now: u64) -> Look {
+    fn look_at(&mut self, index: usize, now: u64, random: u64) -> Look {
         let signal = self.options.signal;
         let tid = self.threads.get(index).tid;
         if self.own == Some(tid) {
@@ -392,7 +399,7 @@ impl Sampler {
             self.known.push((tid, now, cpu));
             return Look::Known;
         }
-        if self.options.recognises_sleepers && is_asleep(thread, cpu) {
+        if self.options.recognises_sleepers && is_asleep(&self.tasks, thread, now, cpu, random) {
             self.counters.asleep.add(1);
             self.known.push((tid, now, cpu));
             return Look::Known;
@@ -422,7 +429,7 @@ impl Sampler {
         let thread = self.threads.get(index);
         let Some(slot) = self.ring.arm(thread.scope, thread.stage) else { return Look::NoSlot };
         let sent = clock::now();
-        if let Err(error) = signal::send(thread.tid, self.options.signal, slot.cookie()) {
+        if let Err(error) = self.sender.send(thread.tid, self.options.signal, slot.cookie()) {
             // No signal is on its way, so nobody can be writing.
             let _ = self.ring.release(slot);
             if error.raw_os_error() == Some(libc::ESRCH) {

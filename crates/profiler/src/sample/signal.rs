@@ -99,18 +99,35 @@ struct Queued {
 
 const _: () = assert!(size_of::<Queued>() == size_of::<libc::siginfo_t>());
 
-/// Sends `signal` with `value` to a thread of this process. `ESRCH` if it is gone, `EAGAIN` if the system
-/// has no room for another.
-pub(crate) fn send(tid: Tid, signal: i32, value: u64) -> io::Result<()> {
-    // SAFETY: these take nothing and can't fail.
-    let (pid, uid) = unsafe { (libc::getpid(), libc::getuid()) };
-    let code = libc::SI_QUEUE;
-    let queued = Queued { signal, errno: 0, code, padding: 0, pid, uid, value, rest: [0; 12] };
-    // SAFETY: the structure is laid out as the call wants it and outlives it.
-    let answer = unsafe {
-        libc::syscall(libc::SYS_rt_tgsigqueueinfo, pid, tid.0, signal, &raw const queued)
-    };
-    check(answer as i32)
+/// Who sends: asked once, since both are system calls. A child of `fork` is another one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sender {
+    pid: i32,
+    /// Told to who is interrupted, as is usual. The system does not ask it of a thread of the same process,
+    /// so that it need not be the latest.
+    uid: u32,
+}
+
+impl Sender {
+    /// This process.
+    pub(crate) fn own() -> Sender {
+        // SAFETY: these take nothing and can't fail.
+        let (pid, uid) = unsafe { (libc::getpid(), libc::getuid()) };
+        Sender { pid, uid }
+    }
+
+    /// Sends `signal` with `value` to a thread of this process. `ESRCH` if it is gone, `EAGAIN` if the
+    /// system has no room for another.
+    pub(crate) fn send(self, tid: Tid, signal: i32, value: u64) -> io::Result<()> {
+        let Sender { pid, uid } = self;
+        let code = libc::SI_QUEUE;
+        let queued = Queued { signal, errno: 0, code, padding: 0, pid, uid, value, rest: [0; 12] };
+        // SAFETY: the structure is laid out as the call wants it and outlives it.
+        let answer = unsafe {
+            libc::syscall(libc::SYS_rt_tgsigqueueinfo, pid, tid.0, signal, &raw const queued)
+        };
+        check(answer as i32)
+    }
 }
 
 /// Keeps all signals away from the threads that `spawn` starts: what is sent to the process is for the
@@ -216,7 +233,7 @@ fn pass_on(signal: i32, information: *mut libc::siginfo_t, context: *mut libc::c
 /// Whether a signal of ours still comes to the handler.
 fn is_reached(signal: i32) -> bool {
     let before = slots::probes();
-    let sent = with_signal(signal, || send(Tid::own(), signal, Cookie::probe()));
+    let sent = with_signal(signal, || Sender::own().send(Tid::own(), signal, Cookie::probe()));
     sent.is_ok() && slots::probes() != before
 }
 
@@ -229,13 +246,13 @@ fn is_reached(signal: i32) -> bool {
 pub(crate) fn cost(signal: i32) -> io::Result<u64> {
     const BATCHES: usize = 8;
     const EACH: u64 = 8;
-    let own = Tid::own();
+    let (own, sender) = (Tid::own(), Sender::own());
     with_signal(signal, || {
         let mut least = u64::MAX;
         for _ in 0..BATCHES {
             let begun = super::clock::own_cpu();
             for _ in 0..EACH {
-                send(own, signal, Cookie::probe())?;
+                sender.send(own, signal, Cookie::probe())?;
             }
             least = least.min((super::clock::own_cpu() - begun) / EACH);
         }

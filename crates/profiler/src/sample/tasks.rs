@@ -4,13 +4,14 @@
 //!
 //! Unsafe for one call, the calling thread's id.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write as _};
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use rustix::fs::RawDir;
+use rustix::fs::{Mode, OFlags, RawDir};
 
 /// A thread's id as the kernel has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -143,11 +144,16 @@ pub(crate) struct Waiting {
 
 impl Waiting {
     /// Reads it; none if the thread runs, is gone, or may not be looked at.
-    pub(crate) fn read(tid: Tid) -> Option<Waiting> {
-        let mut room = [0; 256];
+    pub(crate) fn read(tasks: &Tasks, tid: Tid) -> Option<Waiting> {
+        // From the open directory, and at once, since this is read at most ticks: the way to the file from
+        // the root takes as long as what is in it.
+        let (mut path, mut room) = ([0; 24], [0; 256]);
+        let path = path_of(&mut path, format_args!("{}/syscall", tid.0))?;
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&tasks.directory, path, flags, Mode::empty()).ok()?;
+        let length = rustix::io::read(&file, &mut room).ok()?;
         // "nr arg0 … arg5 sp pc", or "-1 sp pc" outside of a call, or "running".
-        let text = read_file(tid, "syscall", &mut room)?;
-        let mut words = std::str::from_utf8(text).ok()?.split_ascii_whitespace().rev();
+        let mut words = std::str::from_utf8(&room[..length]).ok()?.split_ascii_whitespace().rev();
         let mut word = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
         let (pc, sp) = (word()?, word()?);
         Some(Waiting { sp, pc })
@@ -176,11 +182,8 @@ pub(crate) fn start_of(tid: Tid) -> Option<u64> {
 
 fn read_file<'r>(tid: Tid, name: &str, room: &'r mut [u8]) -> Option<&'r [u8]> {
     let mut path = [0; 48];
-    let mut rest = &mut path[..];
-    write!(rest, "/proc/self/task/{}/{name}", tid.0).ok()?;
-    let unused = rest.len();
-    let path = &path[..path.len() - unused];
-    let mut file = File::open(Path::new(std::ffi::OsStr::from_bytes(path))).ok()?;
+    let path = path_of(&mut path, format_args!("/proc/self/task/{}/{name}", tid.0))?;
+    let mut file = File::open(path).ok()?;
     let mut length = 0;
     while length < room.len() {
         match file.read(&mut room[length..]) {
@@ -191,6 +194,15 @@ fn read_file<'r>(tid: Tid, name: &str, room: &'r mut [u8]) -> Option<&'r [u8]> {
         }
     }
     Some(&room[..length])
+}
+
+/// A path in the caller's memory.
+fn path_of<'p>(room: &'p mut [u8], path: std::fmt::Arguments<'_>) -> Option<&'p Path> {
+    let size = room.len();
+    let mut rest = &mut *room;
+    rest.write_fmt(path).ok()?;
+    let length = size - rest.len();
+    Some(Path::new(OsStr::from_bytes(&room[..length])))
 }
 
 #[cfg(test)]
@@ -238,8 +250,9 @@ mod tests {
             let _ = stopped.recv();
         });
         let tid = hear.recv().unwrap();
+        let tasks = Tasks::open().unwrap();
         let waiting = loop {
-            match Waiting::read(tid) {
+            match Waiting::read(&tasks, tid) {
                 Some(waiting) => break waiting,
                 None => std::thread::yield_now(),
             }
@@ -247,6 +260,7 @@ mod tests {
         assert!(waiting.sp > 4096 && waiting.pc > 4096);
         assert!(waiting.is_at(waiting.sp, waiting.pc - 2));
         assert!(!waiting.is_at(waiting.sp + 8, waiting.pc));
+        assert_eq!(Waiting::read(&tasks, Tid(i32::MAX)), None, "there is no such thread");
         drop(stop);
         thread.join().unwrap();
     }

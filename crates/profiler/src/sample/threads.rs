@@ -34,16 +34,17 @@ pub(super) struct Thread {
     pub(super) cpu: u64,
     /// Its clock at the last sample, or later if it was asleep at that stack since.
     pub(super) seen: u64,
-    /// Whether the clock has stood still since it was seen waiting at the last stack.
-    pub(super) asleep: bool,
+    /// Whether the clock has stood still since then, at the last stack.
+    pub(super) sleep: Sleep,
     /// Processor time of which it isn't known yet where it went: the thread was found waiting.
     pub(super) held_back: u64,
     /// What it was doing last, and what it was doing when it last ran.
     pub(super) entry: Option<EntryId>,
     pub(super) running: Option<EntryId>,
-    /// The stages of both.
+    /// The stages of both, and the scope of the first.
     pub(super) entry_stage: u8,
     pub(super) running_stage: u8,
+    pub(super) entry_scope: u32,
     /// Where it was at the last sample.
     pub(super) pc: u64,
     pub(super) sp: u64,
@@ -55,6 +56,17 @@ pub(super) struct Thread {
     pub(super) is_blocked: bool,
     pub(super) left_until: u64,
     pub(super) left_for: u64,
+}
+
+/// What is known of a thread's sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sleep {
+    /// It was running, or nobody knows.
+    No,
+    /// It waits since it was interrupted, and so where that was.
+    Known,
+    /// It ran since, and waits at the same place: most likely by the same calls.
+    Assumed,
 }
 
 /// How long after a thread was met it is asked for its name again, in nanoseconds.
@@ -74,12 +86,13 @@ impl Thread {
             accounted: 0,
             cpu: 0,
             seen: 0,
-            asleep: false,
+            sleep: Sleep::No,
             held_back: 0,
             entry: None,
             running: None,
             entry_stage: 0,
             running_stage: 0,
+            entry_scope: 0,
             pc: 0,
             sp: 0,
             armed: None,
