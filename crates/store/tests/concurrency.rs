@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use naive::read;
+use store::db::{Appender, Rejected};
 use store::{Db, Labels, Matcher, Options, Stats};
 use testkit::disk::SimulatedDisk;
 
@@ -99,24 +100,45 @@ fn time(round: i64) -> i64 {
 }
 
 fn append(db: &Db, worker: usize, committed: &[AtomicI64; 3], end: i64) {
+    let _end = End(&committed[worker]);
     let mut appender = db.appender();
     for round in 1..=ROUNDS {
         // Workers stay close together: a sample half a block behind the newest would be too old.
         while committed.iter().any(|other| other.load(Ordering::Acquire) + 10 < round) {
             std::thread::yield_now();
         }
-        for number in (0..SERIES).filter(|&number| round <= end || !is_ending(number)) {
-            let labels = Labels::from_pairs([
-                ("__name__", "m"),
-                ("worker", &worker.to_string()),
-                ("number", &number.to_string()),
-            ]);
-            let id = appender.series(&labels).unwrap();
-            appender.append(id, time(round), f64::from_bits(bits(round, number, end)));
-        }
-        assert_eq!(appender.commit().unwrap().rejected, []);
+        while !append_round(&mut appender, worker, round, end) {}
         committed[worker].store(round, Ordering::Release);
     }
+}
+
+/// A worker that failed holds up nobody.
+struct End<'a>(&'a AtomicI64);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.store(i64::MAX / 2, Ordering::Release);
+        }
+    }
+}
+
+/// Appends a round; false if it has to be appended again. Time is simulated: a thread that waits for a
+/// processor may find that the series that it created, and had no sample yet, were removed as empty since.
+fn append_round(appender: &mut Appender, worker: usize, round: i64, end: i64) -> bool {
+    for number in (0..SERIES).filter(|&number| round <= end || !is_ending(number)) {
+        let labels = Labels::from_pairs([
+            ("__name__", "m"),
+            ("worker", &worker.to_string()),
+            ("number", &number.to_string()),
+        ]);
+        let id = appender.series(&labels).unwrap();
+        appender.append(id, time(round), f64::from_bits(bits(round, number, end)));
+    }
+    let rejected = &appender.commit().unwrap().rejected;
+    let is_unknown = |(_, why): &(usize, Rejected)| *why == Rejected::UnknownSeries;
+    assert!(rejected.iter().all(is_unknown), "{rejected:?}");
+    rejected.is_empty()
 }
 
 fn check(db: &Db, worker: usize, committed: &AtomicI64, end: i64) {
