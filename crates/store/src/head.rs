@@ -10,6 +10,7 @@ pub(crate) mod departed;
 pub(crate) mod exemplars;
 pub(crate) mod index;
 pub(crate) mod log;
+mod page;
 mod postings;
 mod prefetch;
 pub(crate) mod replay;

@@ -15,6 +15,7 @@ use std::collections::BinaryHeap;
 use std::num::NonZeroU64;
 use std::ops::Range;
 
+use super::page::{self, Page};
 use super::prefetch::prefetch;
 use super::slab::{BLOCK, Chain, Slab};
 use crate::chunk::xor::{Encoder, HEADER, NO_WINDOW, SAMPLE_BYTES_MAX, STEP_BITS_MAX, step};
@@ -26,9 +27,8 @@ const ROW_BITS: u32 = 26;
 pub(crate) const ROWS_MAX: u32 = 1 << ROW_BITS;
 /// Shards at most.
 pub(crate) const SHARDS_MAX: usize = 1 << (32 - ROW_BITS);
-/// Rows in a page: 2 MiB, of which the system gives what is touched, and gives it at once where it
-/// has huge pages.
-const PAGE: usize = 1 << 14;
+/// Rows in a page.
+const PAGE: usize = page::BYTES / size_of::<Row>();
 
 /// A chunk is closed with so many samples, as Prometheus does.
 pub(crate) const CHUNK_SAMPLES: u8 = 120;
@@ -407,8 +407,7 @@ impl Row {
 /// The rows of a shard.
 #[derive(Default)]
 pub(crate) struct Rows {
-    /// Each with room for [`PAGE`] from the start, so that nothing moves when it grows.
-    pages: Vec<Vec<Row>>,
+    pages: Vec<Page<Row>>,
     length: u32,
     alive: u32,
     free: BinaryHeap<Reverse<u32>>,
@@ -457,7 +456,8 @@ impl Rows {
     #[inline]
     pub(crate) fn run_mut(&mut self, first: u32, length: usize) -> &mut [Row] {
         let at = first as usize % PAGE;
-        let page = self.pages.get_mut(first as usize / PAGE).map_or(&mut [][..], Vec::as_mut_slice);
+        let page =
+            self.pages.get_mut(first as usize / PAGE).map_or(&mut [][..], Page::as_mut_slice);
         let end = page.len().min(at + length);
         page.get_mut(at..end).unwrap_or_default()
     }
@@ -506,7 +506,7 @@ impl Rows {
         while self.length <= number {
             let page = self.length as usize / PAGE;
             if page == self.pages.len() {
-                self.pages.push(Vec::with_capacity(PAGE));
+                self.pages.push(page::page(self.pages.len()));
             }
             let more = (number - self.length) as usize + 1;
             let page = &mut self.pages[page];

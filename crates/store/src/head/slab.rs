@@ -8,12 +8,13 @@
 //! The last block leads back to the first one: a row keeps one number, and a whole ring is given back
 //! at once. Blocks of a closed chunk are used again; memory goes back only with the slab.
 
+use super::page::{self, Page};
 use super::prefetch::prefetch;
 
 /// Bytes of a chunk in one block.
 pub(crate) const BLOCK: usize = 60;
-/// Blocks in a page: 2 MiB, of which the system gives what is touched.
-const PAGE: usize = 1 << 15;
+/// Blocks in a page.
+const PAGE: usize = page::BYTES / size_of::<Block>();
 
 /// No block.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -38,8 +39,7 @@ impl Chain {
 
 /// The blocks of a shard.
 pub(crate) struct Slab {
-    /// Each with room for [`PAGE`] from the start, so that nothing moves when it grows.
-    pages: Vec<Vec<Block>>,
+    pages: Vec<Page<Block>>,
     free: u32,
 }
 
@@ -79,7 +79,7 @@ impl Slab {
             return taken;
         }
         if self.pages.last().is_none_or(|last| last.len() == PAGE) {
-            self.pages.push(Vec::with_capacity(PAGE));
+            self.pages.push(page::page(self.pages.len()));
         }
         let number = self.len() as u32;
         if let Some(page) = self.pages.last_mut() {
