@@ -208,6 +208,7 @@ impl Shard {
                     if row.is_open() && test.crosses(row, time) {
                         self.closing.push((number, ChunkRef::NONE));
                     }
+                    row.prefetch_chain(&self.slab);
                     let base = (row.base_segment == segment).then_some(row.base);
                     self.batch.push(number, generation, time, bits, base);
                     continue;

@@ -324,6 +324,21 @@ impl Row {
         (self.time, self.value) = (timestamp, value);
     }
 
+    /// The whole blocks of the open chunk.
+    pub(crate) fn chain(&self) -> Chain {
+        self.chain
+    }
+
+    /// Has the last whole block brought to the cache, in the background, if the next samples will make
+    /// another one.
+    #[inline]
+    pub(crate) fn prefetch_chain(&self, slab: &Slab) {
+        const SOON: usize = BLOCK - 12;
+        if self.tail_length() >= SOON {
+            slab.prefetch_end(self.chain);
+        }
+    }
+
     /// Where the tail ends.
     #[inline]
     fn tail_length(&self) -> usize {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use super::chunk_file::{self, ChunkFile, ChunkFiles, Header};
 use super::commit::Accepted;
 use super::log::Log;
-use super::row::{ChunkRef, Row, Rows};
-use super::slab::Slab;
+use super::row::{CHUNK_BYTES, ChunkRef, Row, Rows};
+use super::slab::{BLOCK, Chain, Slab};
 use crate::Error;
 use crate::chunk::Encoding;
 use crate::db::SeriesId;
@@ -18,6 +18,9 @@ use crate::journal::batch;
 
 /// A file of chunks ends at about this size. Its offsets are 32 bits.
 const CHUNK_FILE_BYTES: u64 = 64 << 20;
+
+/// Chunks that are brought to the cache at once when they are closed.
+const CHUNKS_AHEAD: usize = 32;
 
 /// Times of samples are at most this far from the epoch, so that sums and differences of them are
 /// numbers: 146 million years.
@@ -243,6 +246,9 @@ impl Shard {
             return Ok(());
         }
         for index in 0..self.closing.len() {
+            if index.is_multiple_of(CHUNKS_AHEAD) {
+                self.prefetch_closing(index);
+            }
             let at = self.encode_chunk(self.closing[index].0);
             self.closing[index].1 = at.inspect_err(|_| self.closing_bytes.clear())?;
         }
@@ -254,6 +260,16 @@ impl Shard {
         self.open_chunks -= self.closing.len() as u64;
         self.closing.clear();
         Ok(())
+    }
+
+    /// Has the next chunks that are closed brought to the cache: nobody has touched most of their blocks for
+    /// dozens of scrapes.
+    fn prefetch_closing(&self, index: usize) {
+        let mut chains = [Chain::EMPTY; CHUNKS_AHEAD];
+        for (chain, &(row, _)) in chains.iter_mut().zip(&self.closing[index..]) {
+            *chain = self.rows.get(row).map_or(Chain::EMPTY, Row::chain);
+        }
+        self.slab.prefetch_all(&mut chains, CHUNK_BYTES / BLOCK);
     }
 
     /// The chunk file that is written to: its number and size.

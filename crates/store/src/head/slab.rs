@@ -114,6 +114,26 @@ impl Slab {
         }
     }
 
+    /// Has the block to which the next one is tied brought to the cache, in the background.
+    #[inline]
+    pub(crate) fn prefetch_end(&self, chain: Chain) {
+        if chain.0 != NONE {
+            prefetch(self.block(chain.0));
+        }
+    }
+
+    /// The same with all blocks of several chains, of which none has more than `most`. Each block leads to
+    /// the next one: those of one chain come one after the other, those of different chains at once.
+    pub(crate) fn prefetch_all(&self, chains: &mut [Chain], most: usize) {
+        chains.iter().for_each(|&chain| self.prefetch_end(chain));
+        for _ in 1..most {
+            for Chain(number) in chains.iter_mut().filter(|chain| chain.0 != NONE) {
+                *number = self.block(*number).next;
+                prefetch(self.block(*number));
+            }
+        }
+    }
+
     /// Takes the chain's blocks back.
     pub(crate) fn release(&mut self, chain: &mut Chain) {
         if chain.0 != NONE {
