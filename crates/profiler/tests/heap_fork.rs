@@ -1,6 +1,8 @@
 //! Forks while other threads allocate, sample, and are born and die: no child ever hangs.
 #![expect(unsafe_code, reason = "forks")]
 
+mod fork;
+
 use std::alloc::System;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -34,7 +36,7 @@ fn child(tables: &Tables) -> bool {
     let before = heap::statistics().samples;
     allocate(500);
     let is_sampled = heap::statistics().samples > before;
-    thread::spawn(|| allocate(100)).join().unwrap();
+    fork::on_a_thread(|| allocate(100));
     heap::stop();
     let is_started = heap::start(Options { mean_bytes: 300, seed: None }, tables).is_ok();
     let mut stages = 0;
@@ -43,7 +45,7 @@ fn child(tables: &Tables) -> bool {
 }
 
 /// Forks once and waits for the child.
-fn fork(tables: &Tables) {
+fn fork_once(tables: &Tables) {
     // SAFETY: the child does what programs do after a fork: it allocates, and leaves without destructors.
     match unsafe { libc::fork() } {
         -1 => panic!("fork: {}", std::io::Error::last_os_error()),
@@ -78,7 +80,7 @@ fn no_child_hangs() {
             }
         });
         let forking: Vec<_> = (0..FORKING_THREADS)
-            .map(|_| scope.spawn(|| (0..FORKS).for_each(|_| fork(&tables))))
+            .map(|_| scope.spawn(|| (0..FORKS).for_each(|_| fork_once(&tables))))
             .collect();
         let ends: Vec<_> = forking.into_iter().map(thread::ScopedJoinHandle::join).collect();
         is_over.store(true, Relaxed);

@@ -2,6 +2,8 @@
 //! set as before.
 #![expect(unsafe_code, reason = "forks")]
 
+mod fork;
+
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
@@ -17,11 +19,11 @@ fn child() -> bool {
     unsafe { libc::alarm(PATIENCE) };
     let before = scopes_refused();
     drop(scope("child", "new"));
-    thread::spawn(|| drop(scope("child", "of a thread"))).join().unwrap();
+    fork::on_a_thread(|| drop(scope("child", "of a thread")));
     scopes_refused() == before
 }
 
-fn fork() -> bool {
+fn fork_once() -> bool {
     // SAFETY: the child sets labels, and leaves without destructors.
     match unsafe { libc::fork() } {
         -1 => panic!("fork: {}", std::io::Error::last_os_error()),
@@ -34,6 +36,15 @@ fn fork() -> bool {
             assert!(libc::WIFEXITED(status), "hung or crashed: status {status:#x}");
             libc::WEXITSTATUS(status) == 0
         }
+    }
+}
+
+/// Says so also if the test fails before: the threads that go on until then would keep it from ending.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
     }
 }
 
@@ -60,9 +71,8 @@ fn a_child_has_no_lock_that_nobody_gives_back() {
                 thread::spawn(|| drop(scope("old", "label"))).join().unwrap();
             }
         });
-        let failed = (0..FORKS).filter(|_| !fork()).count();
-        is_over.store(true, Relaxed);
-        failed
+        let _over = Over(&is_over);
+        (0..FORKS).filter(|_| !fork_once()).count()
     });
     assert_eq!(failed, 0, "children of {FORKS} whose labels were refused");
 }
