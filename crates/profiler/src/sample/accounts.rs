@@ -78,7 +78,7 @@ pub(super) fn is_asleep(
 }
 
 /// Whether it had its processor for less than half of the time that is to be given.
-fn has_rested(thread: &Thread, now: u64, cpu: u64) -> bool {
+pub(super) fn has_rested(thread: &Thread, now: u64, cpu: u64) -> bool {
     cpu.saturating_sub(thread.cpu) < now.saturating_sub(thread.accounted) / 2
 }
 
@@ -131,7 +131,8 @@ pub(super) fn record(
 ) -> Given {
     let wall = found.time.saturating_sub(thread.accounted);
     let used = found.cpu.saturating_sub(thread.cpu);
-    let waited = used < wall / 2 && is_waiting(found, thread.armed_at, thread.armed_cpu);
+    let waited = used < wall / 2
+        && (thread.armed_waiting || is_waiting(found, thread.armed_at, thread.armed_cpu));
     let cpu = if waited { 0 } else { used + thread.held_back };
     thread.held_back = if waited { thread.held_back + used } else { 0 };
     thread.accounted = thread.accounted.max(found.time);
@@ -150,8 +151,8 @@ pub(super) fn record(
     Given { cpu, stage: found.stage }
 }
 
-/// Whether a thread that was sent a signal at `sent`, with its clock at `cpu`, was waiting then, as far as
-/// can be told. A call may have come to its end because it was at work all the time, because it waited for a
+/// Whether a thread that was sent a signal at `sent`, with its clock at `cpu`, was waiting when it came, as far
+/// as can be told from where it was found. A call may have come to its end because it was at work all the time, because it waited for a
 /// disk, or because the thread had lost its processor in the middle: to the sampler, as a rule.
 fn is_waiting(found: &Found, sent: u64, cpu: u64) -> bool {
     match found.place {

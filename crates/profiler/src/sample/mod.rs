@@ -17,6 +17,7 @@ mod clock;
 mod counters;
 mod sampler;
 mod signal;
+mod slice;
 mod slots;
 mod tasks;
 mod threads;

@@ -10,12 +10,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::accounts::{Given, StageLabels, add_known, frame, is_asleep, record, settle_one};
+use super::accounts::{
+    Given, StageLabels, add_known, frame, has_rested, is_asleep, record, settle_one,
+};
 use super::clock;
 use super::counters::Counters;
 use super::signal;
+use super::slice::ask_for_short_slices;
 use super::slots::{Armed, Outcome, Ring};
-use super::tasks::{Status, Tasks, Tid, start_of};
+use super::tasks::{Status, Tasks, Tid, Waiting, start_of};
 use super::threads::{Thread, Threads};
 use crate::heap::StageCell;
 use crate::profile::{ENDED_THREADS, LabelsId, PROFILER, Profile, Recording, Tables};
@@ -177,6 +180,7 @@ impl Sampler {
 
     /// Says that the calling thread runs the ticks: it has its own entry.
     pub(crate) fn set_own(&mut self) {
+        ask_for_short_slices();
         self.own = Some(Tid::own());
         self.own_cpu = clock::own_cpu();
     }
@@ -429,6 +433,9 @@ impl Sampler {
         let thread = self.threads.get(index);
         let Some(slot) = self.ring.arm(thread.scope, thread.stage) else { return Look::NoSlot };
         let sent = clock::now();
+        // A thread that is busy needs no such look.
+        let waits =
+            has_rested(thread, sent, cpu) && Waiting::read(&self.tasks, thread.tid).is_some();
         if let Err(error) = self.sender.send(thread.tid, self.options.signal, slot.cookie()) {
             // No signal is on its way, so nobody can be writing.
             let _ = self.ring.release(slot);
@@ -440,7 +447,7 @@ impl Sampler {
             return Look::Known;
         }
         thread.armed = Some(slot);
-        (thread.armed_at, thread.armed_cpu) = (sent, cpu);
+        (thread.armed_at, thread.armed_cpu, thread.armed_waiting) = (sent, cpu, waits);
         self.armed.push(thread.tid);
         self.counters.signals.add(1);
         Look::Signalled

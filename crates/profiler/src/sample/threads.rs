@@ -52,6 +52,9 @@ pub(super) struct Thread {
     pub(super) armed: Option<Armed>,
     pub(super) armed_at: u64,
     pub(super) armed_cpu: u64,
+    /// Whether it was waiting then: what it waits for may come together with the signal, and would make it
+    /// look busy.
+    pub(super) armed_waiting: bool,
     /// Whether it blocks the signal, and until when and for how long it is not asked again.
     pub(super) is_blocked: bool,
     pub(super) left_until: u64,
@@ -98,6 +101,7 @@ impl Thread {
             armed: None,
             armed_at: 0,
             armed_cpu: 0,
+            armed_waiting: false,
             left_until: 0,
             left_for: 0,
             is_blocked: false,
