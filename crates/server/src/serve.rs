@@ -109,8 +109,7 @@ fn start(options: ServeOptions) -> Result<(), Failed> {
         // A panic in there is in the log.
         let _ = answering.block_on(serving);
     }
-    end(answering);
-    scraping.into_iter().for_each(end);
+    end(scraping.into_iter().chain([answering]));
     tracing::info!("See you next time!");
     outcome
 }
@@ -147,9 +146,12 @@ pub(crate) fn raise_open_files() {
     }
 }
 
-/// Gives threads that don't end by themselves a moment.
-fn end(runtime: Runtime) {
-    runtime.shutdown_timeout(Duration::from_secs(1));
+/// Gives threads that don't end by themselves a moment: all of them together.
+fn end(runtimes: impl Iterator<Item = Runtime>) {
+    let until = Instant::now() + Duration::from_secs(1);
+    for runtime in runtimes {
+        runtime.shutdown_timeout(until.saturating_duration_since(Instant::now()));
+    }
 }
 
 async fn bind(addresses: &[String]) -> Result<Vec<tokio::net::TcpListener>, String> {

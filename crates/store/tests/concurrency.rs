@@ -107,7 +107,14 @@ fn append(db: &Db, worker: usize, committed: &[AtomicI64; 3], end: i64) {
         while committed.iter().any(|other| other.load(Ordering::Acquire) + 10 < round) {
             std::thread::yield_now();
         }
-        while !append_round(&mut appender, worker, round, end) {}
+        let mut attempts = 0;
+        while !append_round(&mut appender, worker, round, end) {
+            attempts += 1;
+            assert!(
+                round == 1 && attempts < 100,
+                "round {round}: series that have samples are gone"
+            );
+        }
         committed[worker].store(round, Ordering::Release);
     }
 }

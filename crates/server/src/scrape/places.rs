@@ -6,7 +6,8 @@
 //!
 //! A worker is a thread with timers and connections of its own, which no other helps: what is scraped at one
 //! moment is scraped by one thread, and the others sleep on. A moment that is new goes to the worker that
-//! has the fewest samples a second.
+//! has the fewest samples a second; after a start, when nothing is known of sizes, the fewest targets. It stays
+//! there.
 
 use std::time::Duration;
 
@@ -147,7 +148,7 @@ mod tests {
             let most = loads.iter().copied().fold(0.0, f64::max);
             assert!(most <= 1.1 * mean + 10_000.0, "{workers}: {loads:?}");
             assert!(moments.iter().all(|moment| moment.iter().all(|one| *one == moment[0])));
-            assert!(moments.iter().all(|moment| moment.len() <= 8 + 1), "{workers}");
+            assert!(moments.iter().all(|moment| moment.len() <= 8), "{workers}");
         }
     }
 

@@ -19,6 +19,8 @@
 
 use std::time::Duration;
 
+use hashbrown::HashMap;
+
 const SECOND: u64 = 1_000_000_000;
 
 /// Arcs of longer intervals are longer than a second.
@@ -58,6 +60,9 @@ struct Load {
     samples: u64,
 }
 
+/// Moments of an eighth of a second at most: some 120 microseconds from one to the next.
+const MOMENTS: u32 = 1 << 10;
+
 /// The places of one interval. Setup: at most a megabyte, for as long as targets are placed.
 pub(super) struct Circle {
     interval: u64,
@@ -65,8 +70,10 @@ pub(super) struct Circle {
     phase: u64,
     /// For each arc the tree of its halves: the arc at 1, the halves of `n` at `2n` and `2n + 1`.
     loads: Vec<Load>,
-    /// Targets in each leaf.
-    in_leaf: Vec<u32>,
+    /// Targets at each moment, by where it lies.
+    moments: HashMap<u64, u32>,
+    /// For each leaf the first of its moments that may have room, in the order in which they are filled.
+    open: Vec<u32>,
     /// Arcs in the order in which equal ones are taken.
     order: Vec<u32>,
     /// Targets of which something is known, and their samples.
@@ -91,7 +98,8 @@ impl Circle {
             interval,
             phase: mix(seed) % interval,
             loads: vec![Load::default(); (arcs as usize) << (HALVINGS + 1)],
-            in_leaf: vec![0; (arcs as usize) << HALVINGS],
+            moments: HashMap::new(),
+            open: vec![0; (arcs as usize) << HALVINGS],
             order,
             known: (0, 0),
         }
@@ -106,8 +114,9 @@ impl Circle {
         let at = placed.place.at.as_nanos() as u64 % self.interval;
         let position = (at + self.interval - self.phase) % self.interval;
         // Arcs and leaves are equally long to a nanosecond.
-        let leaves = self.in_leaf.len() as u128;
+        let leaves = self.open.len() as u128;
         let leaf = (u128::from(position) * leaves / u128::from(self.interval)) as u64;
+        *self.moments.entry(position).or_default() += 1;
         if placed.samples > 0 {
             self.known = (self.known.0 + 1, self.known.1 + placed.samples);
         }
@@ -124,16 +133,31 @@ impl Circle {
             place = 2 * place + u64::from(self.loads[right] < self.loads[left]);
         }
         let leaf = (u64::from(arc) << HALVINGS) + place - (1 << HALVINGS);
-        let within = (self.in_leaf[leaf as usize] / TOGETHER).reverse_bits();
+        let position = self.moment(leaf);
         // As much as others bring, or as little.
         let samples = self.known.1.checked_div(self.known.0).unwrap_or(1).max(1);
         self.add(leaf, Load { own: 1, samples });
-        let parts = (u128::from(leaf) << 32) + u128::from(within);
-        let leaves = (self.in_leaf.len() as u128) << 32;
-        let position = (u128::from(self.interval) * parts).div_ceil(leaves) as u64;
         Duration::from_nanos(
             ((u128::from(position) + u128::from(self.phase)) % u128::from(self.interval)) as u64,
         )
+    }
+
+    /// Takes a place at the first moment of a leaf that has room: where in the circle it lies.
+    fn moment(&mut self, leaf: u64) -> u64 {
+        let leaves = (self.open.len() as u128) << 32;
+        loop {
+            let open = &mut self.open[leaf as usize];
+            let within = (*open % MOMENTS).reverse_bits();
+            let parts = (u128::from(leaf) << 32) + u128::from(within);
+            let position = (u128::from(self.interval) * parts).div_ceil(leaves) as u64;
+            let targets = self.moments.entry(position).or_default();
+            // Where all are full, each takes as many again.
+            if *targets < TOGETHER * (1 + *open / MOMENTS) {
+                *targets += 1;
+                return position;
+            }
+            *open += 1;
+        }
     }
 
     fn node(&self, arc: u32, place: u64) -> usize {
@@ -141,7 +165,6 @@ impl Circle {
     }
 
     fn add(&mut self, leaf: u64, load: Load) {
-        self.in_leaf[leaf as usize] += 1;
         let arc = (leaf >> HALVINGS) as u32;
         let mut place = (leaf & ((1 << HALVINGS) - 1)) | (1 << HALVINGS);
         while place > 0 {
@@ -282,6 +305,9 @@ mod tests {
             assert!(before.eq(stay.iter().copied()), "round {round}");
             let cv = variation(&placed);
             assert!(cv <= 0.03, "round {round}: {cv} with {} targets", placed.len());
+            let mut moments: HashMap<Duration, u32> = HashMap::new();
+            placed.iter().for_each(|placed| *moments.entry(placed.place.at).or_default() += 1);
+            assert!(moments.values().all(|targets| *targets <= TOGETHER), "round {round}");
         }
     }
 

@@ -435,7 +435,9 @@ fn close_lagging(
     let now = now_ms.min(core.head.max_time.load(Ordering::Acquire));
     let alive = core.head.shards[number].lock().rows.alive();
     let open_bytes = u64::from(alive) * CHUNK_BYTES as u64;
-    let kept = SEGMENTS_KEPT + (open_bytes / core.options.segment_bytes.max(1)) as u32;
+    // A row tells segments apart by the lower half of their number.
+    let filled = (open_bytes / core.options.segment_bytes.max(1)).min(1 << 15);
+    let kept = SEGMENTS_KEPT + filled as u32;
     let lagging = |row: &Row, since: u32| {
         let Some((last, value)) = row.last() else { return false };
         let limit = if value == STALE { STALE_MS } else { IDLE_MS };

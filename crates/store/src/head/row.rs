@@ -36,8 +36,8 @@ pub(crate) const CHUNK_SAMPLES: u8 = 120;
 /// chunks of a target, and of all targets after a start or a block's boundary, then don't fill in step.
 /// Memory holds them three fifths full when it holds the most, and each scrape writes a few.
 const SPREAD: u32 = 97;
-/// And one whose samples take much room is closed with so many bytes: of an open chunk, memory holds four
-/// blocks and the row's own end at most, whatever the values are. Chunks of less than 2.4 bytes a sample don't
+/// And one whose samples take much room is closed with so many bytes, or a sample more: of an open chunk,
+/// memory holds five blocks and the row's own end at most, whatever the values are. Chunks of less than 2.4 bytes a sample don't
 /// get there, and most are.
 pub(crate) const CHUNK_BYTES: usize = 4 * BLOCK + 48;
 
@@ -134,8 +134,8 @@ pub(crate) struct Row {
     /// From the first sample of the open chunk to the last one.
     span: u32,
     /// The journal's segment that holds the open chunk's first sample; without an open chunk, the
-    /// round of maintenance in which the series was created. The lower half of either: a chunk is
-    /// closed when it is a few segments old, and rows are looked at in each round.
+    /// round of maintenance in which the series was created. The lower half of either: a chunk is closed
+    /// before it is half of that many segments old, and empty rows every few rounds.
     since: u16,
     /// The last batch part that had a sample of the series.
     pub(crate) mark: u16,

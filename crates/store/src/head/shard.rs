@@ -269,7 +269,7 @@ impl Shard {
         for (chain, &(row, _)) in chains.iter_mut().zip(&self.closing[index..]) {
             *chain = self.rows.get(row).map_or(Chain::EMPTY, Row::chain);
         }
-        self.slab.prefetch_all(&mut chains, CHUNK_BYTES / BLOCK);
+        self.slab.prefetch_all(&mut chains, CHUNK_BYTES.div_ceil(BLOCK));
     }
 
     /// The chunk file that is written to: its number and size.
