@@ -205,7 +205,7 @@ fn the_queries_of_the_manual_give_numbers() {
     let directory = tempfile::tempdir().expect("a directory");
     let server = start(&directory, &[]);
     for query in queries {
-        wait_for(&query, 60, || {
+        wait_for(&query, 240, || {
             let answer = server.api("query", &[("query", query.as_str())])?;
             let series = answer["result"].as_array()?;
             let values = series.iter().map(|one| one["value"][1].as_str()?.parse::<f64>().ok());
