@@ -12,7 +12,7 @@ use hashbrown::HashMap;
 
 use super::clock;
 use super::slots::{Found, Place};
-use super::tasks::{Tasks, Waiting};
+use super::tasks::{Tasks, Tid, Waiting, processor_of};
 use super::threads::{Sleep, Thread};
 use crate::heap::StageCell;
 use crate::profile::{ENDED_THREADS, LabelsId, NOT_SAMPLED_YET, Recording, SIGNALS_BLOCKED, Stack};
@@ -78,7 +78,7 @@ pub(super) fn is_asleep(
 }
 
 /// Whether it had its processor for less than half of the time that is to be given.
-pub(super) fn has_rested(thread: &Thread, now: u64, cpu: u64) -> bool {
+fn has_rested(thread: &Thread, now: u64, cpu: u64) -> bool {
     cpu.saturating_sub(thread.cpu) < now.saturating_sub(thread.accounted) / 2
 }
 
@@ -88,6 +88,18 @@ fn is_still_there(tasks: &Tasks, thread: &Thread, cpu: u64) -> bool {
         && thread.stage.map_or(0, StageCell::current) == thread.entry_stage
         && thread.scope.map_or(0, Cell::current) == thread.entry_scope
         && clock::cpu_of(thread.tid) == Some(cpu)
+}
+
+/// Whether a thread whose clock was at `cpu` a moment ago has a processor, or would have it but for the
+/// sampler.
+///
+/// One that is ready and stands still may just have been woken: until its processor is awake, too, tens of
+/// microseconds pass, in which it is not yet back from its call. Or another thread has its processor: then it
+/// isn't at work either, and what it had of the processor goes to where it is found the next time.
+pub(super) fn is_at_work(tasks: &Tasks, tid: Tid, cpu: u64) -> bool {
+    let own = rustix::thread::sched_getcpu() as u64;
+    clock::cpu_of(tid) != Some(cpu)
+        || (Waiting::read(tasks, tid).is_none() && processor_of(tid) == Some(own))
 }
 
 /// Gives a thread that was not interrupted its time. Returns the processor time that is accounted for.
@@ -131,8 +143,7 @@ pub(super) fn record(
 ) -> Given {
     let wall = found.time.saturating_sub(thread.accounted);
     let used = found.cpu.saturating_sub(thread.cpu);
-    let waited = used < wall / 2
-        && (thread.armed_waiting || is_waiting(found, thread.armed_at, thread.armed_cpu));
+    let waited = thread.armed_waiting || was_waiting(found, thread.armed_at, thread.armed_cpu);
     let cpu = if waited { 0 } else { used + thread.held_back };
     thread.held_back = if waited { thread.held_back + used } else { 0 };
     thread.accounted = thread.accounted.max(found.time);
@@ -151,10 +162,11 @@ pub(super) fn record(
     Given { cpu, stage: found.stage }
 }
 
-/// Whether a thread that was sent a signal at `sent`, with its clock at `cpu`, was waiting when it came, as far
-/// as can be told from where it was found. A call may have come to its end because it was at work all the time, because it waited for a
-/// disk, or because the thread had lost its processor in the middle: to the sampler, as a rule.
-fn is_waiting(found: &Found, sent: u64, cpu: u64) -> bool {
+/// Whether a thread that was sent a signal at `sent`, with its clock at `cpu`, was waiting when it came, as
+/// far as can be told from where it was found. A call may have come to its end because it was at work all the
+/// time, because it waited for a disk, or because the thread had lost its processor in the middle: to the
+/// sampler, as a rule.
+fn was_waiting(found: &Found, sent: u64, cpu: u64) -> bool {
     match found.place {
         Place::Program => false,
         Place::Wait => true,

@@ -11,14 +11,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::accounts::{
-    Given, StageLabels, add_known, frame, has_rested, is_asleep, record, settle_one,
+    Given, StageLabels, add_known, frame, is_asleep, is_at_work, record, settle_one,
 };
 use super::clock;
 use super::counters::Counters;
 use super::signal;
 use super::slice::ask_for_short_slices;
 use super::slots::{Armed, Outcome, Ring};
-use super::tasks::{Status, Tasks, Tid, Waiting, start_of};
+use super::tasks::{Status, Tasks, Tid, start_of};
 use super::threads::{Thread, Threads};
 use crate::heap::StageCell;
 use crate::profile::{ENDED_THREADS, LabelsId, PROFILER, Profile, Recording, Tables};
@@ -433,9 +433,7 @@ impl Sampler {
         let thread = self.threads.get(index);
         let Some(slot) = self.ring.arm(thread.scope, thread.stage) else { return Look::NoSlot };
         let sent = clock::now();
-        // A thread that is busy needs no such look.
-        let waits =
-            has_rested(thread, sent, cpu) && Waiting::read(&self.tasks, thread.tid).is_some();
+        let waits = !is_at_work(&self.tasks, thread.tid, cpu);
         if let Err(error) = self.sender.send(thread.tid, self.options.signal, slot.cookie()) {
             // No signal is on its way, so nobody can be writing.
             let _ = self.ring.release(slot);
@@ -447,6 +445,7 @@ impl Sampler {
             return Look::Known;
         }
         thread.armed = Some(slot);
+        thread.overdue_at = sent + OVERDUE;
         (thread.armed_at, thread.armed_cpu, thread.armed_waiting) = (sent, cpu, waits);
         self.armed.push(thread.tid);
         self.counters.signals.add(1);
@@ -459,11 +458,11 @@ impl Sampler {
     fn ask_why(&mut self, index: usize, now: u64) {
         let signal = self.options.signal;
         let thread = self.threads.get(index);
-        if now < thread.armed_at + OVERDUE {
+        if now < thread.overdue_at {
             return;
         }
         // Not again at every turn.
-        thread.armed_at = now;
+        thread.overdue_at = now + OVERDUE;
         let Some(status) = Status::read(thread.tid) else {
             self.list_soon();
             return;

@@ -55,6 +55,8 @@ pub(super) struct Thread {
     /// Whether it was waiting then: what it waits for may come together with the signal, and would make it
     /// look busy.
     pub(super) armed_waiting: bool,
+    /// When it is asked why it does not answer.
+    pub(super) overdue_at: u64,
     /// Whether it blocks the signal, and until when and for how long it is not asked again.
     pub(super) is_blocked: bool,
     pub(super) left_until: u64,
@@ -102,6 +104,7 @@ impl Thread {
             armed_at: 0,
             armed_cpu: 0,
             armed_waiting: false,
+            overdue_at: 0,
             left_until: 0,
             left_for: 0,
             is_blocked: false,
