@@ -4,6 +4,7 @@
 //! sampler   a tick
 //! accounts  who gets which time
 //! budget    when the next one is
+//! wake      that it comes then
 //! threads   who there is, what each was last seen doing, whose turn it is
 //! tasks     what the kernel shows of threads
 //! clock     whether a thread ran
@@ -17,10 +18,10 @@ mod clock;
 mod counters;
 mod sampler;
 mod signal;
-mod slice;
 mod slots;
 mod tasks;
 mod threads;
+mod wake;
 
 pub(crate) use accounts::scope_labels;
 pub(crate) use budget::{Budget, LONGEST};

@@ -16,10 +16,10 @@ use super::accounts::{
 use super::clock;
 use super::counters::Counters;
 use super::signal;
-use super::slice::ask_for_short_slices;
 use super::slots::{Armed, Outcome, Ring};
 use super::tasks::{Status, Tasks, Tid, start_of};
 use super::threads::{Thread, Threads};
+use super::wake::be_punctual;
 use crate::heap::StageCell;
 use crate::profile::{ENDED_THREADS, LabelsId, PROFILER, Profile, Recording, Tables};
 use crate::unwind::End;
@@ -180,7 +180,7 @@ impl Sampler {
 
     /// Says that the calling thread runs the ticks: it has its own entry.
     pub(crate) fn set_own(&mut self) {
-        ask_for_short_slices();
+        be_punctual();
         self.own = Some(Tid::own());
         self.own_cpu = clock::own_cpu();
     }
