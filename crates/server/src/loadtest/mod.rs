@@ -147,12 +147,16 @@ fn coefficients(
 /// Waits for Ctrl-C, a terminal that is closed, or a request to end. Children are ended when the test is
 /// dropped; after `kill -9` of the test they go on.
 async fn interrupted() -> String {
-    let mut ends = vec![SignalKind::interrupt(), SignalKind::terminate(), SignalKind::quit()];
-    // Under nohup a test goes on when its terminal is closed.
-    if !is_ignored(SignalKind::hangup()) {
-        ends.push(SignalKind::hangup());
-    }
-    let Ok(mut ends) = ends.into_iter().map(signal).collect::<Result<Vec<_>, _>>() else {
+    let ends = [
+        SignalKind::interrupt(),
+        SignalKind::terminate(),
+        SignalKind::quit(),
+        SignalKind::hangup(),
+    ];
+    // Under nohup a test goes on when its terminal is closed, and one that a script put into the background
+    // goes on when the script is interrupted.
+    let ends = ends.into_iter().filter(|end| !is_ignored(*end));
+    let Ok(mut ends) = ends.map(signal).collect::<Result<Vec<_>, _>>() else {
         // Without handlers the signals end this process, as they do by default.
         return std::future::pending().await;
     };
