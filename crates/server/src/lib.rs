@@ -25,3 +25,4 @@ mod shelf;
 pub mod size;
 mod time;
 mod web;
+mod worker;

@@ -9,6 +9,7 @@ use super::{Context, Group, Published, with};
 use crate::config::HttpDiscovery;
 use crate::config::http_client::redacted_url;
 use crate::http_client::{Client, Endpoint, Get, Session};
+use crate::worker::stand_aside;
 
 const URL: &str = "__meta_url";
 
@@ -79,12 +80,15 @@ impl Poll {
         if !is_json(content_type) {
             return Err(format!("unsupported content type {content_type:?}, not application/json"));
         }
-        let mut groups = Group::read_json(answer.body())?;
-        let url = self.config.url.as_str();
-        for group in &mut groups {
-            group.labels = with(&group.labels, URL, url);
-        }
-        Ok(groups)
+        // Thousands of targets take milliseconds.
+        stand_aside(|| {
+            let mut groups = Group::read_json(answer.body())?;
+            let url = self.config.url.as_str();
+            for group in &mut groups {
+                group.labels = with(&group.labels, URL, url);
+            }
+            Ok(groups)
+        })
     }
 }
 

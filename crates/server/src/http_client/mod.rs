@@ -35,6 +35,7 @@ pub use error::Error;
 use crate::config::http_client::{Auth, HttpClient, Source};
 use crate::cpu_span::CpuSpan;
 use crate::secret::Secret;
+use crate::worker::stand_aside;
 use answer::Head;
 use buffers::Lent;
 use inflate::Encoding;
@@ -510,13 +511,7 @@ impl Session {
                 let done = inflate::inflate(&mut lent, body.clone(), encoding, get.body_limit);
                 (done, span.nanoseconds())
             };
-            let flavor = tokio::runtime::Handle::current().runtime_flavor();
-            let (done, nanoseconds) =
-                if long && flavor == tokio::runtime::RuntimeFlavor::MultiThread {
-                    tokio::task::block_in_place(work)
-                } else {
-                    work()
-                };
+            let (done, nanoseconds) = if long { stand_aside(work) } else { work() };
             self.inflating_nanoseconds += nanoseconds;
             done?;
         }

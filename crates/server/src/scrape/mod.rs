@@ -54,7 +54,7 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::Mutex;
 use store::db::Db;
-use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -67,6 +67,7 @@ use crate::config::{Config, Discovery, ScrapeConfig};
 use crate::discovery;
 use crate::http_client::{self, Buffers, Client};
 use crate::shelf::Shelves;
+use crate::worker::stand_aside;
 use failure_log::FailureLog;
 use ingest::Ingester;
 use intervals::Intervals;
@@ -345,15 +346,6 @@ impl Drop for Manager {
     }
 }
 
-/// Does something that takes longer than others should have to wait, where the runtime can go on without
-/// this thread.
-fn off_the_worker<T>(work: impl FnOnce() -> T) -> T {
-    match Handle::current().runtime_flavor() {
-        RuntimeFlavor::MultiThread => tokio::task::block_in_place(work),
-        _ => work(),
-    }
-}
-
 /// What can fail of a job is done before anything changes.
 fn prepare(
     job: &ScrapeConfig,
@@ -405,7 +397,7 @@ async fn coordinate(
         for pool in all.iter().filter(|pool| pool.dirty.load(Ordering::Acquire)) {
             let sync = || catch_unwind(AssertUnwindSafe(|| pool.sync(&shared, &all)));
             // Relabelling thousands of targets takes its time.
-            if off_the_worker(sync).is_err() {
+            if stand_aside(sync).is_err() {
                 // The panic has been logged; the other jobs go on, and this one is tried again.
                 tracing::error!(job = %pool.shared.name, "internal: the job's targets are not synced");
                 pool.dirty.store(true, Ordering::Release);

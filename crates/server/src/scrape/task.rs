@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
+use super::Shared;
 use super::accept;
 use super::counters::Count;
 use super::failure_log::FailureLog;
@@ -23,10 +24,10 @@ use super::intervals::Distances;
 use super::schedule::{self, Schedule};
 use super::status::{Cost, CostSums, Health};
 use super::target::Target;
-use super::{Shared, off_the_worker};
 use crate::config::ScrapeConfig;
 use crate::cpu_span::CpuSpan;
 use crate::http_client::{self, Answer, Client, Get, LARGE_BODY, Session};
+use crate::worker::stand_aside;
 
 /// What the scrapes of one job go by. Never changes; a reload makes a new one.
 pub(super) struct Settings {
@@ -213,7 +214,7 @@ impl Task {
         let fetched_at = Instant::now();
         let large = fetched.as_ref().is_ok_and(|answer| answer.body().len() > LARGE_BODY);
         let mut cost = if large {
-            off_the_worker(|| self.finish_or_fail(fetched, now_ms, started))
+            stand_aside(|| self.finish_or_fail(fetched, now_ms, started))
         } else {
             self.finish_or_fail(fetched, now_ms, started)
         };
