@@ -52,8 +52,8 @@ impl Builder {
 
     /// The time between ticks, in the middle; 20 ms without this. Each is up to a quarter shorter or longer,
     /// so that sampling does not keep step with what the program does regularly. Where the program has less
-    /// than a fifth of a processor, it grows, so that as much of its work lies between two ticks, up to 25
-    /// times of this. At 0, one tick follows the other, as far as the budget allows.
+    /// than a fifth of a processor, the time grows, up to 25 times of this, so that a fifth of it is work of the
+    /// program (4 ms of 20). At 0, one tick follows the other, as far as the budget allows.
     #[must_use]
     pub fn tick(mut self, tick: Duration) -> Self {
         self.tick = tick;

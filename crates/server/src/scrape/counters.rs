@@ -52,8 +52,8 @@ pub struct Counters {
     pub body_bytes: Count,
     /// Bytes of bodies as transferred.
     pub transferred_bytes: Count,
-    /// From the start of scrapes to their last bytes.
+    /// From the start of scrapes until their bodies were read and inflated.
     pub fetch_nanoseconds: Count,
-    /// From the last bytes to the committed batches.
+    /// From the inflated bodies to the committed batches.
     pub ingest_nanoseconds: Count,
 }

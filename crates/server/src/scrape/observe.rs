@@ -112,12 +112,12 @@ impl Figures {
             ),
             (
                 "unladen_scrape_fetch_nanoseconds_total",
-                "Time from the start of scrapes to their last bytes, together.",
+                "Time from the start of scrapes until their bodies were read and inflated, together.",
                 &c.fetch_nanoseconds,
             ),
             (
                 "unladen_scrape_ingest_nanoseconds_total",
-                "Time from the last byte of scrapes to journal and head, together.",
+                "Time from the inflated bodies of scrapes to journal and head, together.",
                 &c.ingest_nanoseconds,
             ),
         ];
@@ -270,12 +270,12 @@ fn pool_costs(out: &mut FamilyWriter<'_, '_>, pools: &[PoolFigures]) {
     let seconds: [(&str, &str, Pick<u64>); 3] = [
         (
             "unladen_scrape_pool_fetch_seconds_total",
-            "Time from the start of scrapes to their last bytes, together.",
+            "Time from the start of scrapes until their bodies were read and inflated, together.",
             |c| c.fetch_nanoseconds,
         ),
         (
             "unladen_scrape_pool_ingest_seconds_total",
-            "Time from the last byte of scrapes to journal and head, together.",
+            "Time from the inflated bodies of scrapes to journal and head, together.",
             |c| c.ingest_nanoseconds,
         ),
         (

@@ -60,9 +60,10 @@ pub struct Cost {
     pub body_bytes: u64,
     /// Bytes of bodies as transferred.
     pub transferred_bytes: u64,
-    /// From the start of scrapes to their last bytes: mostly spent waiting.
+    /// From the start of scrapes until their bodies were read and inflated: mostly spent waiting, for other
+    /// scrapes of the same worker, too.
     pub fetch_nanoseconds: u64,
-    /// From the last bytes to the committed batches, by the clock.
+    /// From the inflated bodies to the committed batches, by the clock.
     pub ingest_nanoseconds: u64,
     /// Processor time of inflating and ingesting bodies.
     pub cpu_nanoseconds: u64,
