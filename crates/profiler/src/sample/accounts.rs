@@ -12,8 +12,8 @@ use hashbrown::HashMap;
 
 use super::clock;
 use super::slots::{Found, Place};
-use super::tasks::{Tasks, Tid, Waiting, processor_of};
-use super::threads::{Sleep, Thread};
+use super::tasks::{Tasks, Tid, Waiting, is_same_call, processor_of};
+use super::threads::{Sleep, State, Thread};
 use crate::heap::StageCell;
 use crate::profile::{ENDED_THREADS, LabelsId, NOT_SAMPLED_YET, Recording, SIGNALS_BLOCKED, Stack};
 use crate::scope::Cell;
@@ -90,16 +90,20 @@ fn is_still_there(tasks: &Tasks, thread: &Thread, cpu: u64) -> bool {
         && clock::cpu_of(thread.tid) == Some(cpu)
 }
 
-/// Whether a thread whose clock was at `cpu` a moment ago has a processor, or would have it but for the
-/// sampler.
+/// What a thread is about whose clock was at `cpu` a moment ago.
 ///
 /// One that is ready and stands still may just have been woken: until its processor is awake, too, tens of
 /// microseconds pass, in which it is not yet back from its call. Or another thread has its processor: then it
 /// isn't at work either, and what it had of the processor goes to where it is found the next time.
-pub(super) fn is_at_work(tasks: &Tasks, tid: Tid, cpu: u64) -> bool {
+pub(super) fn state_of(tasks: &Tasks, tid: Tid, cpu: u64) -> State {
     let own = rustix::thread::sched_getcpu() as u64;
-    clock::cpu_of(tid) != Some(cpu)
-        || (Waiting::read(tasks, tid).is_none() && processor_of(tid) == Some(own))
+    if clock::cpu_of(tid) != Some(cpu) {
+        State::Working
+    } else if Waiting::read(tasks, tid).is_none() && processor_of(tid) == Some(own) {
+        State::BehindSampler
+    } else {
+        State::Waiting
+    }
 }
 
 /// Gives a thread that was not interrupted its time. Returns the processor time that is accounted for.
@@ -143,7 +147,7 @@ pub(super) fn record(
 ) -> Given {
     let wall = found.time.saturating_sub(thread.accounted);
     let used = found.cpu.saturating_sub(thread.cpu);
-    let waited = thread.armed_waiting || was_waiting(found, thread.armed_at, thread.armed_cpu);
+    let waited = was_waiting(found, thread);
     let cpu = if waited { 0 } else { used + thread.held_back };
     thread.held_back = if waited { thread.held_back + used } else { 0 };
     thread.accounted = thread.accounted.max(found.time);
@@ -151,6 +155,9 @@ pub(super) fn record(
     thread.seen = found.cpu;
     thread.sleep = Sleep::No;
     (thread.pc, thread.sp) = (found.pc, found.sp);
+    if found.place == Place::Wait {
+        thread.waited_at = found.pc;
+    }
     let stack = Stack { addresses: frames, end: found.end };
     let thread_labels = thread.labels(recording);
     let entry = recording.record(stack, thread_labels, labels, &[1, wall as i64, cpu as i64]);
@@ -162,16 +169,20 @@ pub(super) fn record(
     Given { cpu, stage: found.stage }
 }
 
-/// Whether a thread that was sent a signal at `sent`, with its clock at `cpu`, was waiting when it came, as
-/// far as can be told from where it was found. A call may have come to its end because it was at work all the
-/// time, because it waited for a disk, or because the thread had lost its processor in the middle: to the
-/// sampler, as a rule.
-fn was_waiting(found: &Found, sent: u64, cpu: u64) -> bool {
-    match found.place {
-        Place::Program => false,
-        Place::Wait => true,
-        Place::Call => {
-            let (passed, ran) = (found.time.saturating_sub(sent), found.cpu.saturating_sub(cpu));
+/// Whether a thread was waiting when its signal was sent, as far as can be told from what was seen then and
+/// where it was found. A call may have come to its end
+/// - because the thread was at work all the time;
+/// - because it waited for a disk, or had lost its processor in the middle: to the sampler, as a rule;
+/// - because it had just been woken. So it is taken if it is the call that the thread waited in before: some
+///   of its work in there is given to what it does elsewhere.
+fn was_waiting(found: &Found, thread: &Thread) -> bool {
+    match (found.place, thread.armed_state) {
+        (Place::Wait, _) | (_, State::Waiting) => true,
+        (Place::Program, _) => false,
+        (Place::Call, State::BehindSampler) if is_same_call(found.pc, thread.waited_at) => true,
+        (Place::Call, _) => {
+            let passed = found.time.saturating_sub(thread.armed_at);
+            let ran = found.cpu.saturating_sub(thread.armed_cpu);
             passed > TAKEN_AWAY && ran < passed / 2
         }
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::accounts::{
-    Given, StageLabels, add_known, frame, is_asleep, is_at_work, record, settle_one,
+    Given, StageLabels, add_known, frame, is_asleep, record, settle_one, state_of,
 };
 use super::clock;
 use super::counters::Counters;
@@ -433,7 +433,7 @@ impl Sampler {
         let thread = self.threads.get(index);
         let Some(slot) = self.ring.arm(thread.scope, thread.stage) else { return Look::NoSlot };
         let sent = clock::now();
-        let waits = !is_at_work(&self.tasks, thread.tid, cpu);
+        let state = state_of(&self.tasks, thread.tid, cpu);
         if let Err(error) = self.sender.send(thread.tid, self.options.signal, slot.cookie()) {
             // No signal is on its way, so nobody can be writing.
             let _ = self.ring.release(slot);
@@ -446,7 +446,7 @@ impl Sampler {
         }
         thread.armed = Some(slot);
         thread.overdue_at = sent + OVERDUE;
-        (thread.armed_at, thread.armed_cpu, thread.armed_waiting) = (sent, cpu, waits);
+        (thread.armed_at, thread.armed_cpu, thread.armed_state) = (sent, cpu, state);
         self.armed.push(thread.tid);
         self.counters.signals.add(1);
         Look::Signalled

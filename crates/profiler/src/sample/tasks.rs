@@ -159,11 +159,16 @@ impl Waiting {
         Some(Waiting { sp, pc })
     }
 
-    /// Whether this is where a thread was interrupted that had `sp` and `pc`. A call that is begun again
-    /// after the signal stands at its instruction, one that is waited in behind it.
+    /// Whether this is where a thread was interrupted that had `sp` and `pc`.
     pub(crate) fn is_at(&self, sp: u64, pc: u64) -> bool {
-        self.sp == sp && self.pc.abs_diff(pc) <= 4
+        self.sp == sp && is_same_call(self.pc, pc)
     }
+}
+
+/// Whether two places belong to the same call. One that is begun again after a signal stands at its
+/// instruction, one that is waited in, or has come to its end, behind it.
+pub(crate) fn is_same_call(one: u64, other: u64) -> bool {
+    one.abs_diff(other) <= 4
 }
 
 /// When a thread was started, in nanoseconds since the system's start, to a hundredth of a second.

@@ -48,19 +48,30 @@ pub(super) struct Thread {
     /// Where it was at the last sample.
     pub(super) pc: u64,
     pub(super) sp: u64,
-    /// The slot that waits for it, and since when, and its clock then.
+    /// Behind which call it waited last.
+    pub(super) waited_at: u64,
+    /// The slot that waits for it, and since when, its clock then, and what it was about.
     pub(super) armed: Option<Armed>,
     pub(super) armed_at: u64,
     pub(super) armed_cpu: u64,
-    /// Whether it was waiting then: what it waits for may come together with the signal, and would make it
-    /// look busy.
-    pub(super) armed_waiting: bool,
+    pub(super) armed_state: State,
     /// When it is asked why it does not answer.
     pub(super) overdue_at: u64,
     /// Whether it blocks the signal, and until when and for how long it is not asked again.
     pub(super) is_blocked: bool,
     pub(super) left_until: u64,
     pub(super) left_for: u64,
+}
+
+/// What a thread is about as its signal is sent. What it waits for may come together with the signal, which
+/// then finds it at work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// It waits, or waits for a processor that somebody else has.
+    Waiting,
+    /// It waits for the processor that the sampler has: it had it before, or has just been woken.
+    BehindSampler,
+    Working,
 }
 
 /// What is known of a thread's sleep.
@@ -100,10 +111,11 @@ impl Thread {
             entry_scope: 0,
             pc: 0,
             sp: 0,
+            waited_at: 0,
             armed: None,
             armed_at: 0,
             armed_cpu: 0,
-            armed_waiting: false,
+            armed_state: State::Working,
             overdue_at: 0,
             left_until: 0,
             left_for: 0,
