@@ -19,13 +19,28 @@ pub(crate) const BYTES: usize = 2 << 20;
 /// Pages of each kind that are not advised.
 const SMALL: usize = 2;
 
+/// Bytes of the pieces in which the others come, as they are touched.
+const PIECE: usize = 4 << 10;
+
 /// Things that never move, with room for as many as fit a page from the start.
 pub(crate) type Page<T> = Vec<T, Source>;
 
 /// The page that comes behind `before` others of its kind. *Growth.*
 pub(crate) fn page<T>(before: usize) -> Page<T> {
     const { assert!(BYTES.is_multiple_of(size_of::<T>())) };
-    Vec::with_capacity_in(BYTES / size_of::<T>(), Source { advised: before >= SMALL })
+    Vec::with_capacity_in(BYTES / size_of::<T>(), Source::behind(before))
+}
+
+/// Bytes that these pages hold of the machine's memory, and their list. A page that was advised is there as
+/// a whole from its first thing on; of one that was not, what things lie in is. Where the system has no
+/// large piece to give, it is up to a page less for now; where it gives large ones to everybody, asked or
+/// not, up to [`SMALL`] pages more.
+pub(crate) fn memory<T>(pages: &std::vec::Vec<Page<T>>) -> usize {
+    let held = pages.iter().map(|page| {
+        let touched = (page.len() * size_of::<T>()).next_multiple_of(PIECE);
+        if page.allocator().advised { BYTES } else { touched }
+    });
+    held.sum::<usize>() + pages.capacity() * size_of::<Page<T>>()
 }
 
 /// Where pages come from: the program's allocator, on the boundaries that the processor's large pages have.
@@ -35,6 +50,11 @@ pub(crate) struct Source {
 }
 
 impl Source {
+    /// Of the page behind so many.
+    const fn behind(before: usize) -> Self {
+        Source { advised: cfg!(target_os = "linux") && before >= SMALL }
+    }
+
     fn aligned(layout: Layout) -> Result<Layout, AllocError> {
         layout.align_to(BYTES).map_err(|_| AllocError)
     }
@@ -60,8 +80,8 @@ unsafe impl Allocator for Source {
     }
 }
 
-/// A hint: where the system has no large pages, or wants none, nothing changes.
-#[cfg(target_os = "linux")]
+/// A hint: where the system has no large pages, or wants none, nothing changes. Miri has no such call.
+#[cfg(all(target_os = "linux", not(miri)))]
 #[allow(unsafe_code)]
 fn advise(memory: NonNull<[u8]>) {
     use rustix::mm::{Advice, madvise};
@@ -69,7 +89,7 @@ fn advise(memory: NonNull<[u8]>) {
     let _ = unsafe { madvise(memory.as_ptr().cast(), memory.len(), Advice::LinuxHugepage) };
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", not(miri))))]
 fn advise(_: NonNull<[u8]>) {}
 
 #[cfg(test)]
@@ -87,6 +107,25 @@ mod tests {
                 assert_eq!(page.as_ptr(), first, "it moved");
             }
             assert!(pages.iter().all(|page| (0u64..).zip(page).all(|(at, found)| at == *found)));
+        }
+    }
+
+    #[test]
+    fn memory_is_what_was_touched_and_later_pages_as_a_whole() {
+        let mut pages: std::vec::Vec<Page<u64>> = std::vec::Vec::with_capacity(4);
+        let list = pages.capacity() * size_of::<Page<u64>>();
+        assert_eq!(memory(&pages), list);
+        let whole = if cfg!(target_os = "linux") { BYTES } else { PIECE };
+        let mut before = 0;
+        for (first, number) in [PIECE, PIECE, whole, whole].into_iter().zip(0..) {
+            pages.push(page(number));
+            pages[number].push(0);
+            assert_eq!(memory(&pages), list + before + first, "page {number}");
+            pages[number].resize(PIECE / 8 + 1, 0);
+            assert_eq!(memory(&pages), list + before + first.max(2 * PIECE), "page {number}");
+            pages[number].resize(BYTES / 8, 0);
+            before += BYTES;
+            assert_eq!(memory(&pages), list + before, "page {number}");
         }
     }
 }

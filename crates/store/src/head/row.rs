@@ -439,9 +439,9 @@ impl Rows {
         self.alive
     }
 
-    /// Bytes held.
+    /// Bytes held: see [`page::memory`].
     pub(crate) fn memory(&self) -> usize {
-        self.length as usize * size_of::<Row>() + self.free.capacity() * 4
+        page::memory(&self.pages) + self.free.capacity() * size_of::<u32>()
     }
 
     /// A row by its number.
