@@ -6,9 +6,11 @@ use super::Core;
 /// among them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// A row for each series: its last value, its state, where its chunks are.
+    /// A row for each series: its last value, its state, where its chunks are. Rows come in pages, which
+    /// count as far as the process has them: of each shard, up to 2 MiB that no series has yet, and the rows
+    /// of series that left.
     pub rows: u64,
-    /// Chunks that are being filled.
+    /// Chunks that are being filled, in pages as rows are; with blocks that wait for the next chunk.
     pub open_chunks: u64,
     /// Which series have which labels.
     pub index: u64,

@@ -53,9 +53,9 @@ impl Slab {
         self.pages.last().map_or(0, |last| (self.pages.len() - 1) * PAGE + last.len())
     }
 
-    /// Bytes held.
+    /// Bytes held, with free blocks: see [`page::memory`].
     pub(crate) fn memory(&self) -> usize {
-        self.len() * size_of::<Block>()
+        page::memory(&self.pages)
     }
 
     #[inline]
