@@ -63,7 +63,7 @@ pub(super) fn cut(
         // before, the look under that lock finds.
         head.min_time.store(to.max(newest.saturating_sub(range)), Ordering::Release);
         // Where the look fails, this range is still the one to be cut.
-        let earliest = earliest(core, to);
+        let earliest = earliest(core, to, pace);
         head.min_time.fetch_min(*earliest.as_ref().unwrap_or(&oldest), Ordering::AcqRel);
         earliest?;
     }
@@ -91,9 +91,9 @@ fn write_block(
 ) -> Result<Option<Arc<Block>>, Error> {
     let mut series = Vec::new();
     for number in 0..core.head.shards.len() {
-        collect(core, number, from, to, &mut series)?;
+        collect(core, number, (from, to), pace, &mut series)?;
     }
-    let mut living = Ordered::new(core, &series);
+    let mut living = Ordered::new(core, &series, pace);
     drop(series);
     let disk = &**core.disk();
     // The store has neither clock nor chance of its own: the name is of what it was told.
@@ -139,7 +139,7 @@ fn write_block(
         }
         chunks.retain(|chunk| chunk.header().min_time < to);
         write_series(&mut writer, &labels, chunks, from, to, done)?;
-        pace.wrote(1);
+        pace.did(1);
     }
     files.unmap();
     let Some(meta) = writer.finish()? else { return Ok(None) };
@@ -250,7 +250,7 @@ fn write_samples(writer: &mut BlockWriter<'_>, samples: &[(i64, f64)]) -> Result
 ///
 /// # Errors
 /// The disk refused. What is damaged is passed over.
-fn earliest(core: &Core, to: i64) -> Result<i64, Error> {
+fn earliest(core: &Core, to: i64, pace: &mut Pace<'_>) -> Result<i64, Error> {
     let departed = core.view.read().departed.clone();
     let mut earliest =
         departed.iter().map(|departed| departed.earliest(to)).min().unwrap_or(i64::MAX);
@@ -277,6 +277,7 @@ fn earliest(core: &Core, to: i64) -> Result<i64, Error> {
                 first = end;
                 shard.files.clone()
             };
+            pace.did(closed.len());
             for (id, last) in closed {
                 let chunks = files.walk_readable(&mut places, id, last, to)?.chunks;
                 earliest = earliest
@@ -292,8 +293,8 @@ fn earliest(core: &Core, to: i64) -> Result<i64, Error> {
 fn collect(
     core: &Core,
     number: usize,
-    from: i64,
-    to: i64,
+    (from, to): (i64, i64),
+    pace: &mut Pace<'_>,
     series: &mut Vec<(SeriesId, ChunkRef)>,
 ) -> Result<(), Error> {
     let mut first = 0;
@@ -304,7 +305,7 @@ fn collect(
             shard.end_chunk_file(to);
             return Ok(());
         }
-        shard.close(first..end, |row| row.min_time() < to)?;
+        let closed = shard.close(first..end, |row| row.min_time() < to)?;
         for (number_of_row, row) in shard.rows.each(first..end) {
             let since = row.last().is_some_and(|(last, _)| last >= from);
             if row.is_alive() && since && row.closed != ChunkRef::NONE {
@@ -312,6 +313,8 @@ fn collect(
                 series.push((id, row.closed));
             }
         }
+        drop(shard);
+        pace.closed(closed as usize);
         first = end;
     }
 }

@@ -96,8 +96,8 @@ impl Departures {
         drop(exemplars);
         for leaving in collected.chunks(SERIES_AT_ONCE) {
             self.depart(core, leaving, retired, done)?;
-            self.release(core, done);
-            pace.wrote(leaving.len());
+            pace.did(leaving.len());
+            self.release(core, pace, done);
         }
         merge(core, retired, pace, done)
     }
@@ -170,7 +170,7 @@ impl Departures {
     }
 
     /// Step 4, if it is time.
-    pub(super) fn release(&mut self, core: &Core, done: &mut Maintained) {
+    pub(super) fn release(&mut self, core: &Core, pace: &mut Pace<'_>, done: &mut Maintained) {
         self.before.retain(|view| view.strong_count() > 0);
         if !self.before.is_empty() || self.leaving.is_empty() {
             return;
@@ -183,7 +183,7 @@ impl Departures {
                 found.is_ok_and(|at| of_shard[at].is_still(row))
             };
             let ids: Vec<_> = of_shard.iter().map(|leaving| leaving.id).collect();
-            remove_rows(core, of_shard[0].id.slot().shard(), &ids, still, done);
+            remove_rows(core, of_shard[0].id.slot().shard(), &ids, still, pace, done);
         }
     }
 }
@@ -241,8 +241,7 @@ pub(super) fn trim(
             continue;
         }
         let one = std::slice::from_ref(departed);
-        let trimmed = departed::merge(disk, one, view.head_from, done)?;
-        pace.wrote(departed.series as usize);
+        let trimmed = departed::merge(disk, one, view.head_from, pace, done)?;
         if trimmed.count == 0 {
             continue;
         }
@@ -272,11 +271,10 @@ fn merge(
         }
         let merging = &departed[departed.len() - count..];
         // What every query reads from blocks is left out.
-        let merged = departed::merge(disk, merging, view.head_from, done)?;
+        let merged = departed::merge(disk, merging, view.head_from, pace, done)?;
         if merged.count == 0 {
             return Ok(());
         }
-        pace.wrote(merging.iter().map(|departed| departed.series as usize).sum());
         // The merged one has the name of the youngest.
         let merging = &departed[departed.len() - merged.count..];
         let leaving = &merging[..merged.count - usize::from(merged.file.is_some())];

@@ -2,7 +2,8 @@
 //! thousand rows at once.
 //!
 //! In this order:
-//! 1. the journal is made durable, if it is time; again after each long piece of what follows ([`Pace`]);
+//! 1. the journal is made durable, if it is time; again within what follows, whenever that sorted, wrote
+//!    or removed 32,768 series, or closed four times as many chunks ([`Pace`]), and after each block;
 //! 2. segments of the journal that are large or old are ended;
 //! 3. old blocks go, which makes room;
 //! 4. the head's past becomes a block ([`super::cut`]);
@@ -11,6 +12,9 @@
 //!    segments that only closed chunks need are removed;
 //! 7. series that went stale leave ([`super::depart`]);
 //! 8. logs of definitions with mostly removed series are written anew.
+//!
+//! What no sync of the journal divides: a look through rows that finds nothing; the end of a block, where
+//! its postings are written; and the disk's own pauses, where another file is made durable or removed.
 //!
 //! A step that fails does not keep the others from being done: a full disk is what retention and the
 //! removal of segments end.
@@ -54,7 +58,8 @@ const BLOCKS_AT_ONCE: usize = 4;
 /// waits: some microseconds each.
 const REMOVED_AT_ONCE: usize = 512;
 
-/// Series that are written, wherever to, between two syncs of the journal: some tenths of a second.
+/// Series that something is done with, whatever it is, between two syncs of the journal: some tenths of a
+/// second where they are written to a block, less elsewhere.
 const SERIES_BETWEEN_SYNCS: usize = 1 << 15;
 
 /// Makes the journal durable in the middle of long work, so that appends don't wait for power to be safe until
@@ -72,8 +77,13 @@ impl<'c> Pace<'c> {
         Pace { core, series: 0, synced: Ok(()) }
     }
 
-    /// So many series were written.
-    pub(super) fn wrote(&mut self, series: usize) {
+    /// So many chunks were closed, which takes a fraction of what else is done with a series.
+    pub(super) fn closed(&mut self, chunks: usize) {
+        self.did(chunks / 4);
+    }
+
+    /// So many series were sorted, written or removed.
+    pub(super) fn did(&mut self, series: usize) {
         self.series += series;
         if self.series >= SERIES_BETWEEN_SYNCS {
             self.sync();
@@ -188,7 +198,7 @@ impl Maintenance {
         if self.retired.is_empty()
             && let Some(start) = self.truncate_before
         {
-            first = first.and(truncate(core, start, &mut done));
+            first = first.and(truncate(core, start, &mut pace, &mut done));
             first = first.and(self.remove_departed(core, start));
             first = first.and(trim(core, &mut self.retired, &mut pace, &mut done));
             self.truncate_before = None;
@@ -214,15 +224,15 @@ impl Maintenance {
         pace: &mut Pace<'_>,
         done: &mut Maintained,
     ) -> Result<(), Error> {
-        self.departures.release(core, done);
+        self.departures.release(core, pace, done);
         let leave = self.departures.due(now_ms);
         let regular = leave || due(now_ms, self.last_pass, PASS_INTERVAL_MS);
         if regular {
             self.last_pass = now_ms;
         }
-        let mut first = self.sweep_shards(core, now_ms, regular || truncated, done);
+        let mut first = self.sweep_shards(core, now_ms, regular || truncated, pace, done);
         if regular {
-            remove_empty(core, done);
+            remove_empty(core, pace, done);
         }
         if leave {
             first = first.and(self.departures.run(core, now_ms, &mut self.retired, pace, done));
@@ -236,6 +246,7 @@ impl Maintenance {
         core: &Core,
         now_ms: i64,
         all: bool,
+        pace: &mut Pace<'_>,
         done: &mut Maintained,
     ) -> Result<(), Error> {
         self.swept.resize(core.head.shards.len(), None);
@@ -245,7 +256,7 @@ impl Maintenance {
             if !all && *swept == Some(newest) {
                 continue;
             }
-            let needed = close_lagging(core, number, now_ms, newest, done);
+            let needed = close_lagging(core, number, now_ms, newest, pace, done);
             let result = needed.and_then(|needed| remove_segments(core, number, needed, done));
             *swept = result.is_ok().then_some(newest);
             first = first.and(result);
@@ -324,7 +335,12 @@ impl Maintenance {
 }
 
 /// Removes from the head what lies before `start`.
-fn truncate(core: &Core, start: i64, done: &mut Maintained) -> Result<(), Error> {
+fn truncate(
+    core: &Core,
+    start: i64,
+    pace: &mut Pace<'_>,
+    done: &mut Maintained,
+) -> Result<(), Error> {
     let mut first = Ok(());
     for number in 0..core.head.shards.len() {
         let mut leaving = Vec::new();
@@ -350,21 +366,27 @@ fn truncate(core: &Core, start: i64, done: &mut Maintained) -> Result<(), Error>
             }
             first = first.and(remove(&**core.disk(), file.path()));
         }
-        remove_series(core, number, start, done);
+        remove_series(core, number, start, pace, done);
     }
     first
 }
 
 /// Removes the series of a shard whose samples all lie before `start`.
-fn remove_series(core: &Core, number: usize, start: i64, done: &mut Maintained) {
+fn remove_series(
+    core: &Core,
+    number: usize,
+    start: i64,
+    pace: &mut Pace<'_>,
+    done: &mut Maintained,
+) {
     let gone = |row: &Row| !row.is_open() && row.last().is_some_and(|(last, _)| last < start);
     let ids = rows_of(core, number, |row, _| gone(row));
-    remove_rows(core, number, &ids, |row, _| gone(row), done);
+    remove_rows(core, number, &ids, |row, _| gone(row), pace, done);
 }
 
 /// Removes the series that were created and got no sample. One that was just created gets the chance of
 /// a first one.
-fn remove_empty(core: &Core, done: &mut Maintained) {
+fn remove_empty(core: &Core, pace: &mut Pace<'_>, done: &mut Maintained) {
     for (number, shard) in core.head.shards.iter().enumerate() {
         let round = {
             let mut shard = shard.lock();
@@ -373,7 +395,7 @@ fn remove_empty(core: &Core, done: &mut Maintained) {
         };
         let empty = |row: &Row| !row.is_open() && row.last().is_none() && row.rounds(round) >= 2;
         let ids = rows_of(core, number, |row, _| empty(row));
-        remove_rows(core, number, &ids, |row, _| empty(row), done);
+        remove_rows(core, number, &ids, |row, _| empty(row), pace, done);
     }
 }
 
@@ -404,11 +426,12 @@ pub(super) fn remove_rows(
     number: usize,
     ids: &[SeriesId],
     which: impl Fn(&Row, SeriesId) -> bool,
+    pace: &mut Pace<'_>,
     done: &mut Maintained,
 ) {
     for ids in ids.chunks(REMOVED_AT_ONCE) {
-        let (mut index, mut shard) = core.head.index_and_shard(number);
-        let shard = &mut *shard;
+        let (mut index, mut guard) = core.head.index_and_shard(number);
+        let shard = &mut *guard;
         let mut removed = Vec::with_capacity(ids.len());
         for &id in ids {
             if shard.rows.series(id).is_some_and(|row| which(row, id)) {
@@ -419,6 +442,9 @@ pub(super) fn remove_rows(
         index.remove(&removed);
         done.series_removed += removed.len() as u64;
         core.head.removed.fetch_add(removed.len() as u64, Ordering::Relaxed);
+        drop(index);
+        drop(guard);
+        pace.did(ids.len());
     }
 }
 
@@ -429,6 +455,7 @@ fn close_lagging(
     number: usize,
     now_ms: i64,
     active: u32,
+    pace: &mut Pace<'_>,
     done: &mut Maintained,
 ) -> Result<u32, Error> {
     // A clock that runs ahead, here or at a target, must not make everything look idle.
@@ -452,7 +479,7 @@ fn close_lagging(
             return Ok(needed);
         }
         let newest = shard.log.number;
-        done.chunks_closed += shard.close(first..end, |row| {
+        let closed = shard.close(first..end, |row| {
             let since = row.since(newest);
             let closes = lagging(row, since);
             if !closes {
@@ -460,6 +487,9 @@ fn close_lagging(
             }
             closes
         })?;
+        drop(shard);
+        done.chunks_closed += closed;
+        pace.closed(closed as usize);
         first = end;
     }
 }
@@ -564,7 +594,7 @@ fn write_definitions(
         definition::encode(&mut bytes, rows);
         record::finish(&mut bytes, begin);
         file.append(&bytes).map_err(context)?;
-        pace.wrote(ids.len());
+        pace.did(ids.len());
     }
     file.sync().map_err(context)?;
     Ok(file.size())
@@ -594,7 +624,8 @@ mod tests {
         let mut done = Maintained::default();
         std::thread::scope(|scope| {
             let busy = core.head.shards[0].lock();
-            scope.spawn(|| remove_rows(core, 0, &ids, |_, _| true, &mut done));
+            scope
+                .spawn(|| remove_rows(core, 0, &ids, |_, _| true, &mut Pace::new(core), &mut done));
             for _ in 0..100 {
                 let index = core.head.index.try_read_for(Duration::from_secs(5));
                 assert!(index.is_some(), "the removal has the index and waits for the shard");

@@ -9,6 +9,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use super::maintain::Pace;
 use super::{Core, SeriesId};
 use crate::Labels;
 use crate::head::row::ChunkRef;
@@ -38,7 +39,7 @@ struct Run {
 
 impl<'a> Ordered<'a> {
     /// Of these series, in any order. Those that are gone are passed over.
-    pub(super) fn new(core: &'a Core, series: &[Closed]) -> Self {
+    pub(super) fn new(core: &'a Core, series: &[Closed], pace: &mut Pace<'_>) -> Self {
         let mut ordered =
             Ordered { core, runs: Vec::new(), front: BinaryHeap::new(), scratch: Vec::new() };
         for run in series.chunks(RUN) {
@@ -49,6 +50,7 @@ impl<'a> Ordered<'a> {
             labelled.sort_unstable_by(|a, b| a.0.cmp(&b.0));
             let rest: Vec<Closed> = labelled.iter().map(|&(_, id, closed)| (id, closed)).collect();
             ordered.runs.push(Run { rest: rest.into_iter(), ahead: VecDeque::new() });
+            pace.did(run.len());
         }
         for run in 0..ordered.runs.len() {
             ordered.advance(run);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{Departed, Writer};
 use crate::block::index_writer::ChunkEntry;
 use crate::db::Maintained;
+use crate::db::maintain::Pace;
 use crate::disk::Disk;
 use crate::{Error, Labels};
 
@@ -149,6 +150,7 @@ pub(in crate::db) fn merge(
     disk: &dyn Disk,
     departed: &[Arc<Departed>],
     start: i64,
+    pace: &mut Pace<'_>,
     done: &mut Maintained,
 ) -> Result<Merged, Error> {
     let mut rows = Vec::new();
@@ -179,6 +181,7 @@ pub(in crate::db) fn merge(
             Some(chunks) => writer.series(&labels, &chunks)?,
             None => parts.iter().try_for_each(|chunks| writer.series(&labels, chunks))?,
         }
+        pace.did(1);
     }
     let file = writer.finish(youngest.number, rows)?;
     Ok(Merged { count, file })
