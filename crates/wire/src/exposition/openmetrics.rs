@@ -85,7 +85,7 @@ fn value(cursor: &mut Cursor<'_>, missing: Reason) -> Read<f64> {
     let begin = cursor.at;
     if cursor.peek() == Some(b' ') {
         cursor.at += 1;
-        if let Some(value) = cursor.short_number() {
+        if let Some(value) = cursor.usual_number() {
             return Ok(value);
         }
         cursor.at = begin;

@@ -410,9 +410,9 @@ impl<'a> Cursor<'a> {
         &rest[..length]
     }
 
-    /// A short number that a blank or the end of a line ends; otherwise stays where it is.
+    /// A number in digits that a blank or the end of a line ends; otherwise stays where it is.
     #[inline]
-    pub(super) fn short_number(&mut self) -> Option<f64> {
+    pub(super) fn usual_number(&mut self) -> Option<f64> {
         let (value, length) = crate::number::leading(self.rest())?;
         let ends = matches!(self.body.get(self.at + length), Some(b'\n' | b' '));
         if ends {

@@ -52,7 +52,7 @@ pub(super) fn line<'a>(
 #[inline]
 pub(super) fn reading<'a>(cursor: &mut Cursor<'a>) -> Read<Reading<'a>> {
     cursor.skip_blanks();
-    let value = match cursor.short_number() {
+    let value = match cursor.usual_number() {
         Some(value) => value,
         None => value(cursor)?,
     };
