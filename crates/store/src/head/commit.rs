@@ -12,11 +12,13 @@
 //!
 //! A series that occurs twice in a batch ends the part that is handled so, and begins the next one.
 
+use std::ops::Range;
+
 use super::row::{ChunkRef, Row};
 use super::shard::{Columns, Shard, TIME_MAX, Tally, range_start};
 use crate::Error;
 use crate::db::{Committed, Rejected, SeriesId};
-use crate::journal::record;
+use crate::journal::{batch, record};
 
 /// Samples that are appended with one record of the journal: one must not get too long.
 const SAMPLES_AT_ONCE: usize = 1 << 20;
@@ -177,8 +179,12 @@ impl Shard {
         let mut test = Test { part: self.part, min_valid, block_range, range: (0, 0) };
         let (mut at, mut repeated) = (start, 0);
         while at < columns.ids.len() {
+            let room = SAMPLES_AT_ONCE - self.batch.len();
+            if room == 0 {
+                return (at, repeated);
+            }
             let number = columns.ids[at].slot().row();
-            let together = consecutive(&columns.ids[at..]);
+            let together = consecutive(&columns.ids[at..]).min(room);
             let rows = self.rows.run_mut(number, together);
             if rows.is_empty() {
                 committed.rejected.push((at, Rejected::UnknownSeries));
@@ -201,19 +207,17 @@ impl Shard {
                 } else {
                     test.of(row, columns.ids[index], time, bits, index == start)
                 };
-                if let Verdict::Accept = verdict
-                    && self.batch.len() < SAMPLES_AT_ONCE
-                {
+                if let Verdict::Accept = verdict {
                     row.mark = test.part;
                     if row.is_open() && test.crosses(row, time) {
                         self.closing.push((number, ChunkRef::NONE));
                     }
                     row.prefetch_chain(&self.slab);
                     let base = (row.base_segment == segment).then_some(row.base);
-                    self.batch.push(number, generation, time, bits, base);
+                    self.batch.push(time, bits, base);
                     continue;
                 }
-                accept(&mut self.accepted, first, index);
+                accept(&mut self.accepted, &mut self.batch, columns.ids, first..index);
                 first = index + 1;
                 match verdict {
                     Verdict::Repetition => repeated += 1,
@@ -221,7 +225,7 @@ impl Shard {
                     Verdict::Accept | Verdict::NextPart => return (index, repeated),
                 }
             }
-            accept(&mut self.accepted, first, end);
+            accept(&mut self.accepted, &mut self.batch, columns.ids, first..end);
             at = end;
         }
         (at, repeated)
@@ -255,9 +259,16 @@ impl Shard {
     }
 }
 
-#[inline]
-fn accept(accepted: &mut Vec<Accepted>, first: usize, end: usize) {
-    if first < end {
-        accepted.push(Accepted { index: first as u32, length: (end - first) as u32 });
+/// Samples whose values are in the batch, of consecutive rows of one generation.
+fn accept(
+    accepted: &mut Vec<Accepted>,
+    batch: &mut batch::Encoder,
+    ids: &[SeriesId],
+    samples: Range<usize>,
+) {
+    if !samples.is_empty() {
+        let (id, length) = (ids[samples.start], samples.len() as u32);
+        batch.push_rows(id.slot().row(), length, id.generation());
+        accepted.push(Accepted { index: samples.start as u32, length });
     }
 }

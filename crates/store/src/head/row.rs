@@ -278,7 +278,7 @@ impl Row {
             let word = u128::from(self.partial) << 120 | bits << (128 - end);
             let complete = end / 8;
             if complete > 0 {
-                self.push_few(slab, &word.to_be_bytes(), complete as usize);
+                self.push_few(slab, [(word >> 64) as u64, word as u64], complete as usize);
             }
             self.partial = (word >> (120 - 8 * complete)) as u8;
             self.bits = (end % 8) as u8;
@@ -345,15 +345,21 @@ impl Row {
         usize::from(self.complete) % BLOCK
     }
 
-    /// Appends complete bytes: the first `count` ones of `bytes`.
+    /// Appends complete bytes: the first `count` ones of `words`, whose highest comes first.
     #[inline]
-    fn push_few(&mut self, slab: &mut Slab, bytes: &[u8; 16], count: usize) {
+    fn push_few(&mut self, slab: &mut Slab, words: [u64; 2], count: usize) {
         let at = self.tail_length();
-        // A copy of fixed size is a move; what is written too much is written again.
+        let [first, second] = words.map(u64::to_be_bytes);
+        // A copy of fixed size is a move; what is written too much is written again. Two moves, because one
+        // of 16 bytes would have to wait until both words are where it can read them.
         if at + count < BLOCK && at + 16 <= TAIL {
-            self.tail[at..at + 16].copy_from_slice(bytes);
+            self.tail[at..at + 8].copy_from_slice(&first);
+            self.tail[at + 8..at + 16].copy_from_slice(&second);
             self.complete += count as u16;
         } else {
+            let mut bytes = [0; 16];
+            bytes[..8].copy_from_slice(&first);
+            bytes[8..].copy_from_slice(&second);
             self.push(slab, &bytes[..count]);
         }
     }

@@ -18,23 +18,47 @@ const ALL_RELATIVE: u8 = 2;
 const ALL_ABSOLUTE: u8 = 4;
 
 /// Collects a batch. Reused: keeps its buffers. Steady.
-#[derive(Default)]
+///
+/// Values come one by one, and the rows that they are of by runs, behind their values.
 pub(crate) struct Encoder {
     runs: Vec<u8>,
     run: Run,
     runs_count: u64,
     end: Run,
-    timestamps: Vec<u8>,
+    /// Whether all samples are like the first one so far: of its time, and with a base as it is or without.
+    /// So they are nearly always, and then there is nothing to write of either.
+    usual: bool,
     first_timestamp: i64,
-    one_timestamp: bool,
-    /// A bit for each sample, as soon as they are not all alike.
+    relative: bool,
+    /// Where they are not of one time: what each is behind the first.
+    timestamps: Vec<u8>,
+    /// Where some have a base and some don't: a bit for each.
     absolute: Vec<u8>,
-    absolute_count: usize,
     /// Has room behind `values_length`, so that a value is written without a look at the capacity.
     values: Vec<u8>,
     values_length: usize,
     same: u8,
     count: usize,
+}
+
+impl Default for Encoder {
+    fn default() -> Self {
+        Encoder {
+            runs: Vec::new(),
+            run: Run::default(),
+            runs_count: 0,
+            end: Run::default(),
+            usual: false,
+            first_timestamp: 0,
+            relative: true,
+            timestamps: Vec::new(),
+            absolute: Vec::new(),
+            values: Vec::new(),
+            values_length: 0,
+            same: 0,
+            count: 0,
+        }
+    }
 }
 
 /// Consecutive rows.
@@ -55,13 +79,12 @@ impl Encoder {
         self.run = Run::default();
         self.end = Run::default();
         self.runs_count = 0;
-        self.one_timestamp = true;
-        self.absolute_count = 0;
+        (self.usual, self.first_timestamp, self.relative) = (false, 0, true);
         self.same = 0;
         self.count = 0;
     }
 
-    /// Samples so far.
+    /// Values so far.
     pub(crate) fn len(&self) -> usize {
         self.count
     }
@@ -75,38 +98,12 @@ impl Encoder {
     }
 
     /// Adds a sample; `base` is the bits of its series' first value in the segment, if it had one.
-    #[inline]
-    pub(crate) fn push(
-        &mut self,
-        row: u32,
-        generation: u32,
-        timestamp: i64,
-        bits: u64,
-        base: Option<u64>,
-    ) {
-        if row == self.run.row.wrapping_add(self.run.length)
-            && generation == self.run.generation
-            && self.run.length > 0
-        {
-            self.run.length += 1;
-        } else {
-            self.end_run();
-            self.run = Run { row, length: 1, generation };
+    #[inline(always)]
+    pub(crate) fn push(&mut self, timestamp: i64, bits: u64, base: Option<u64>) {
+        let is_like = timestamp == self.first_timestamp && base.is_some() == self.relative;
+        if !(self.usual && is_like) {
+            self.push_unusual(timestamp, base.is_some());
         }
-        if self.count == 0 {
-            self.first_timestamp = timestamp;
-        } else if timestamp != self.first_timestamp && self.one_timestamp {
-            self.one_timestamp = false;
-            self.timestamps.resize(self.count, 0);
-        }
-        if !self.one_timestamp {
-            put_signed(&mut self.timestamps, timestamp.wrapping_sub(self.first_timestamp));
-        }
-        let alike = if base.is_none() { self.count } else { 0 };
-        if self.absolute_count != alike {
-            self.mix(base.is_none());
-        }
-        self.absolute_count += usize::from(base.is_none());
         self.count += 1;
         let base = base.unwrap_or(0);
         if bits == base {
@@ -121,33 +118,71 @@ impl Encoder {
         }
     }
 
+    /// Adds the rows of the `length` values that were pushed behind those whose rows are known: as many
+    /// consecutive ones of a generation.
+    pub(crate) fn push_rows(&mut self, row: u32, length: u32, generation: u32) {
+        let is_next = row == self.run.row.wrapping_add(self.run.length);
+        if is_next && generation == self.run.generation && self.run.length > 0 {
+            self.run.length += length;
+        } else {
+            self.end_run();
+            self.run = Run { row, length, generation };
+        }
+    }
+
+    /// What is to be remembered of a sample that is the first, or not like it, or comes behind such a one.
+    #[cold]
+    #[inline(never)]
+    fn push_unusual(&mut self, timestamp: i64, relative: bool) {
+        if self.count == 0 {
+            (self.usual, self.first_timestamp, self.relative) = (true, timestamp, relative);
+            return;
+        }
+        self.usual = false;
+        if timestamp != self.first_timestamp && self.timestamps.is_empty() {
+            self.timestamps.resize(self.count, 0);
+        }
+        if !self.timestamps.is_empty() {
+            put_signed(&mut self.timestamps, timestamp.wrapping_sub(self.first_timestamp));
+        }
+        if relative != self.relative && self.absolute.is_empty() {
+            self.begin_mixed();
+        }
+        if !self.absolute.is_empty() {
+            if self.absolute.len() <= self.count / 8 {
+                self.absolute.push(0);
+            }
+            self.absolute[self.count / 8] |= u8::from(!relative) << (self.count % 8);
+        }
+    }
+
     /// Where the next value goes.
-    #[inline]
+    #[inline(always)]
     fn room(&mut self) -> &mut [u8; 16] {
         if self.values.len() < self.values_length + 16 {
-            self.values.resize(2 * self.values_length + 1024, 0);
+            self.grow();
         }
         let room = self.values[self.values_length..].first_chunk_mut();
         room.expect("it was just made")
     }
 
-    /// Some values stand alone and some don't: a bit for each sample tells which.
-    fn mix(&mut self, alone: bool) {
-        if self.absolute.is_empty() {
-            // Those before were all of the other kind.
-            let before = if alone { 0 } else { 0xff };
-            self.absolute.resize(self.count.div_ceil(8), before);
-            if !self.count.is_multiple_of(8) {
-                self.absolute[self.count / 8] &= (1 << (self.count % 8)) - 1;
-            }
-        }
-        if self.absolute.len() <= self.count / 8 {
-            self.absolute.push(0);
-        }
-        self.absolute[self.count / 8] |= u8::from(alone) << (self.count % 8);
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self) {
+        self.values.resize(2 * self.values_length + 1024, 0);
     }
 
-    #[inline]
+    /// Some values stand alone and some don't: a bit for each sample tells which. Those before were all of
+    /// one kind.
+    fn begin_mixed(&mut self) {
+        let before = if self.relative { 0 } else { 0xff };
+        self.absolute.resize(self.count.div_ceil(8), before);
+        if !self.count.is_multiple_of(8) {
+            self.absolute[self.count / 8] &= (1 << (self.count % 8)) - 1;
+        }
+    }
+
+    #[inline(always)]
     fn end_same(&mut self) {
         if self.same > 0 {
             self.room()[0] = SAME | (self.same - 1) << 2;
@@ -176,25 +211,19 @@ impl Encoder {
         self.end_run();
         self.end_same();
         let mut flags = 0;
-        if self.one_timestamp {
+        if self.timestamps.is_empty() {
             flags |= ONE_TIMESTAMP;
         }
-        if self.absolute_count == 0 {
-            flags |= ALL_RELATIVE;
-        } else if self.absolute_count == self.count {
-            flags |= ALL_ABSOLUTE;
+        if self.absolute.is_empty() {
+            flags |= if self.relative { ALL_RELATIVE } else { ALL_ABSOLUTE };
         }
         out.extend_from_slice(&[KIND, flags]);
         put_signed(out, self.first_timestamp);
         put(out, self.count as u64);
         put(out, self.runs_count);
         out.extend_from_slice(&self.runs);
-        if !self.one_timestamp {
-            out.extend_from_slice(&self.timestamps);
-        }
-        if flags & (ALL_RELATIVE | ALL_ABSOLUTE) == 0 {
-            out.extend_from_slice(&self.absolute);
-        }
+        out.extend_from_slice(&self.timestamps);
+        out.extend_from_slice(&self.absolute);
         out.extend_from_slice(&self.values[..self.values_length]);
     }
 }
@@ -399,7 +428,8 @@ mod tests {
         for _ in 0..2 {
             encoder.begin();
             for &(row, generation, timestamp, bits, base) in samples {
-                encoder.push(row, generation, timestamp, bits, base);
+                encoder.push(timestamp, bits, base);
+                encoder.push_rows(row, 1, generation);
             }
             payload.clear();
             encoder.finish(&mut payload);

@@ -21,6 +21,9 @@ pub(crate) const SAME_MAX: u8 = 64;
 /// Whole numbers up to here, and their differences, are exact.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
+/// The 2^50th part.
+const NEAR: f64 = 4.0 * f64::EPSILON;
+
 #[inline]
 fn whole(bits: u64) -> Option<i64> {
     let value = f64::from_bits(bits);
@@ -33,9 +36,11 @@ fn whole(bits: u64) -> Option<i64> {
 fn hundredfold(bits: u64) -> Option<i64> {
     let value = f64::from_bits(bits);
     let scaled = value * 100.0;
-    // To the nearest by an addition, because rounding is a call; a candidate that misses is told so.
+    // To the nearest by an addition, because rounding is a call; a candidate that misses is told so. Most are
+    // told without the division: of a true one, both it and the product are rounded once, by a 2^53rd part.
     let number = (scaled + 0.5f64.copysign(scaled)) as i64;
-    (scaled.abs() < EXACT && (number as f64 / 100.0).to_bits() == bits).then_some(number)
+    let is_near = (number as f64 - scaled).abs() <= scaled.abs() * NEAR;
+    (is_near && scaled.abs() < EXACT && (number as f64 / 100.0).to_bits() == bits).then_some(number)
 }
 
 /// Writes `bits`, which differ from `base`, at the start of `room`; answers how many bytes that takes.
