@@ -1,6 +1,7 @@
 //! Text to f64, by the rules of Go's `strconv.ParseFloat(text, 64)`.
 //!
-//! 1. Up to 15 digits with at most one point are exact by one division (Clinger 1990).
+//! 1. Up to 15 digits, with at most one point and a small exponent, are exact by one multiplication or
+//!    division (Clinger 1990).
 //! 2. `Inf`, `Infinity` and `NaN` in any case; only the first two may carry a sign.
 //! 3. Everything else goes to fast-float2; a finite text that becomes infinite is out of range.
 
@@ -26,10 +27,13 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-const POWERS_OF_TEN: [f64; 16] =
-    [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
+/// Those that an f64 has exactly.
+const POWERS_OF_TEN: [f64; 23] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+    1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
+];
 
-/// The same as integers; up to here two of eight digits are joined.
+/// As integers; up to here two of eight digits are joined.
 const WHOLE_POWERS_OF_TEN: [u64; 16] = {
     let mut powers = [1; 16];
     let mut at = 1;
@@ -54,7 +58,7 @@ pub fn parse(text: &[u8]) -> Result<f64, ParseError> {
     }
 }
 
-/// `-?[0-9]*(\.[0-9]*)?` with 1 to 15 digits; anything else is left to [`decimal`].
+/// A number of 1 to 15 digits; anything else is left to [`decimal`].
 #[inline]
 fn short_decimal(text: &[u8]) -> Option<f64> {
     leading_short(text).filter(|&(_, length)| length == text.len()).map(|(value, _)| value)
@@ -77,27 +81,54 @@ fn leading_long(text: &[u8]) -> Option<(f64, usize)> {
     fast_float2::parse_partial(text).ok().filter(|(value, _): &(f64, usize)| value.is_finite())
 }
 
-/// As [`leading`], for 1 to 15 digits with at most one point and a minus.
+/// As [`leading`], for `-?[0-9]*(\.[0-9]*)?([eE][+-]?[0-9]+)?` with 1 to 15 digits.
 #[inline]
 fn leading_short(text: &[u8]) -> Option<(f64, usize)> {
     let negative = text.first() == Some(&b'-');
     let begin = usize::from(negative);
-    let (whole, digits) = digits(text.get(begin..)?);
-    let (mut mantissa, mut count) = (whole, digits);
-    let mut end = begin + digits;
-    let mut value = float(mantissa);
+    let (mut mantissa, mut count) = digits(text.get(begin..)?);
+    let mut end = begin + count;
+    let mut power = 0;
     if text.get(end) == Some(&b'.') {
-        let (fraction, digits) = self::digits(&text[end + 1..]);
+        let (fraction, digits) = digits(&text[end + 1..]);
         count += digits;
         if count > EXACT_DIGITS {
             return None;
         }
         mantissa = mantissa * WHOLE_POWERS_OF_TEN[digits] + fraction;
-        value = float(mantissa) / POWERS_OF_TEN[digits];
+        power = -(digits as i32);
         end += 1 + digits;
     }
-    let exact = count > 0 && count <= EXACT_DIGITS;
-    exact.then_some((if negative { -value } else { value }, end))
+    if count == 0 || count > EXACT_DIGITS {
+        return None;
+    }
+    // Go spells numbers from a million on so, if they have more than their first digits.
+    if let Some(b'e' | b'E') = text.get(end) {
+        let (exponent, length) = exponent(&text[end + 1..])?;
+        power += exponent;
+        end += 1 + length;
+    }
+    let scale = *POWERS_OF_TEN.get(power.unsigned_abs() as usize)?;
+    let mantissa = float(mantissa);
+    let value = if power < 0 { mantissa / scale } else { mantissa * scale };
+    Some((if negative { -value } else { value }, end))
+}
+
+/// A sign and one or two digits, and how long they are; `None` for more.
+#[inline]
+fn exponent(text: &[u8]) -> Option<(i32, usize)> {
+    let sign = usize::from(matches!(text.first(), Some(b'+' | b'-')));
+    let digit =
+        |at: usize| text.get(at).filter(|byte| byte.is_ascii_digit()).map(|b| i32::from(b - b'0'));
+    let (mut exponent, mut length) = (digit(sign)?, sign + 1);
+    if let Some(second) = digit(length) {
+        exponent = 10 * exponent + second;
+        length += 1;
+    }
+    if digit(length).is_some() {
+        return None;
+    }
+    Some((if text[0] == b'-' { -exponent } else { exponent }, length))
 }
 
 /// A number of 16 digits at most. Of a signed number that is one instruction, of an unsigned one five.
