@@ -12,7 +12,7 @@ use hashbrown::HashMap;
 
 use super::clock;
 use super::slots::{Found, Place};
-use super::tasks::{Tasks, Tid, Waiting, is_same_call, processor_of};
+use super::tasks::{Tasks, Tid, Waiting, is_same_call};
 use super::threads::{Sleep, State, Thread};
 use crate::heap::StageCell;
 use crate::profile::{ENDED_THREADS, LabelsId, NOT_SAMPLED_YET, Recording, SIGNALS_BLOCKED, Stack};
@@ -91,18 +91,13 @@ fn is_still_there(tasks: &Tasks, thread: &Thread, cpu: u64) -> bool {
 }
 
 /// What a thread is about whose clock was at `cpu` a moment ago.
-///
-/// One that is ready and stands still may just have been woken: until its processor is awake, too, tens of
-/// microseconds pass, in which it is not yet back from its call. Or another thread has its processor: then it
-/// isn't at work either, and what it had of the processor goes to where it is found the next time.
 pub(super) fn state_of(tasks: &Tasks, tid: Tid, cpu: u64) -> State {
-    let own = rustix::thread::sched_getcpu() as u64;
     if clock::cpu_of(tid) != Some(cpu) {
         State::Working
-    } else if Waiting::read(tasks, tid).is_none() && processor_of(tid) == Some(own) {
-        State::BehindSampler
-    } else {
+    } else if Waiting::read(tasks, tid).is_some() {
         State::Waiting
+    } else {
+        State::Ready
     }
 }
 
@@ -147,7 +142,10 @@ pub(super) fn record(
 ) -> Given {
     let wall = found.time.saturating_sub(thread.accounted);
     let used = found.cpu.saturating_sub(thread.cpu);
-    let waited = was_waiting(found, thread);
+    let is_usual_wait = is_same_call(found.pc, thread.waited_at);
+    let passed = found.time.saturating_sub(thread.armed_at);
+    let ran = found.cpu.saturating_sub(thread.armed_cpu);
+    let waited = was_waiting(found.place, thread.armed_state, is_usual_wait, passed, ran);
     let cpu = if waited { 0 } else { used + thread.held_back };
     thread.held_back = if waited { thread.held_back + used } else { 0 };
     thread.accounted = thread.accounted.max(found.time);
@@ -169,22 +167,21 @@ pub(super) fn record(
     Given { cpu, stage: found.stage }
 }
 
-/// Whether a thread was waiting when its signal was sent, as far as can be told from what was seen then and
-/// where it was found. A call may have come to its end
+/// Whether a thread was waiting when its signal was sent, as far as can be told from what it was about then
+/// and where the signal found it. `is_usual_wait`: it has waited in this call before. A call may have come to
+/// its end
 /// - because the thread was at work all the time;
 /// - because it waited for a disk, or had lost its processor in the middle: to the sampler, as a rule;
 /// - because it had just been woken. So it is taken if it is the call that the thread waited in before: some
 ///   of its work in there is given to what it does elsewhere.
-fn was_waiting(found: &Found, thread: &Thread) -> bool {
-    match (found.place, thread.armed_state) {
+///
+/// Until the signal came, `passed` went by, of which the thread had a processor for `ran`.
+fn was_waiting(place: Place, state: State, is_usual_wait: bool, passed: u64, ran: u64) -> bool {
+    match (place, state) {
         (Place::Wait, _) | (_, State::Waiting) => true,
         (Place::Program, _) => false,
-        (Place::Call, State::BehindSampler) if is_same_call(found.pc, thread.waited_at) => true,
-        (Place::Call, _) => {
-            let passed = found.time.saturating_sub(thread.armed_at);
-            let ran = found.cpu.saturating_sub(thread.armed_cpu);
-            passed > TAKEN_AWAY && ran < passed / 2
-        }
+        (Place::Call, State::Ready) if is_usual_wait => true,
+        (Place::Call, _) => passed > TAKEN_AWAY && ran < passed / 2,
     }
 }
 
@@ -263,4 +260,38 @@ pub(crate) fn scope_labels(
 /// A stack of one frame that says what there is instead.
 pub(super) fn frame(address: &'static [u64; 1]) -> Stack<'static> {
     Stack { addresses: address, end: End::Root }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_was_waiting_is_told_by_state_and_place() {
+        const SOON: u64 = TAKEN_AWAY / 4;
+        const LATE: u64 = TAKEN_AWAY * 4;
+        // Place, state, whether it has waited in this call before, time that passed and that it ran.
+        let cases = [
+            ((Place::Wait, State::Waiting, true, SOON, 0), true),
+            // It began to wait while the signal was on its way.
+            ((Place::Wait, State::Working, false, SOON, SOON), true),
+            // What it waited for came with the signal.
+            ((Place::Call, State::Waiting, true, SOON, SOON), true),
+            ((Place::Program, State::Waiting, false, SOON, SOON), true),
+            // Woken, and not yet back from its call.
+            ((Place::Call, State::Ready, true, SOON, SOON / 2), true),
+            // It had lost its processor, in a call that it never waits in and outside of any.
+            ((Place::Call, State::Ready, false, SOON, SOON / 2), false),
+            ((Place::Program, State::Ready, true, LATE, 0), false),
+            ((Place::Call, State::Working, true, SOON, SOON), false),
+            ((Place::Program, State::Working, false, SOON, SOON), false),
+            // A call that the disk made long, and one that was as long by its own work.
+            ((Place::Call, State::Working, false, LATE, SOON), true),
+            ((Place::Call, State::Working, false, LATE, LATE), false),
+        ];
+        for ((place, state, is_usual_wait, passed, ran), expected) in cases {
+            let waited = was_waiting(place, state, is_usual_wait, passed, ran);
+            assert_eq!(waited, expected, "{place:?}, {state:?}, {is_usual_wait}, {passed}, {ran}");
+        }
+    }
 }

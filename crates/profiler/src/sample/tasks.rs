@@ -175,22 +175,14 @@ pub(crate) fn is_same_call(one: u64, other: u64) -> bool {
 pub(crate) fn start_of(tid: Tid) -> Option<u64> {
     /// Ticks a second: what the kernel shows to programs whatever it works with.
     const USER_HZ: u64 = 100;
-    Some(stat(tid, 22)? * (1_000_000_000 / USER_HZ))
-}
-
-/// The number of the processor that a thread has, or had last.
-pub(crate) fn processor_of(tid: Tid) -> Option<u64> {
-    stat(tid, 39)
-}
-
-/// A field of `stat` behind the name, by the number that proc(5) gives it.
-fn stat(tid: Tid, field: usize) -> Option<u64> {
     let mut room = [0; 1024];
     let text = read_file(tid, "stat", &mut room)?;
-    // The name in parentheses, which is the second, may hold anything, parentheses too.
+    // The name in parentheses may hold anything, parentheses too.
     let behind = text.iter().rposition(|&b| b == b')')? + 1;
     let fields = std::str::from_utf8(&text[behind..]).ok()?;
-    fields.split_ascii_whitespace().nth(field.checked_sub(3)?)?.parse().ok()
+    // The 22nd field, of which the name was the second.
+    let ticks: u64 = fields.split_ascii_whitespace().nth(19)?.parse().ok()?;
+    Some(ticks * (1_000_000_000 / USER_HZ))
 }
 
 fn read_file<'r>(tid: Tid, name: &str, room: &'r mut [u8]) -> Option<&'r [u8]> {

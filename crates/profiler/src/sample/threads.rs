@@ -67,10 +67,12 @@ pub(super) struct Thread {
 /// then finds it at work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// It waits, or waits for a processor that somebody else has.
+    /// It waits.
     Waiting,
-    /// It waits for the processor that the sampler has: it had it before, or has just been woken.
-    BehindSampler,
+    /// It wants a processor: it lost the one that it had, to the sampler or another thread, or it has just
+    /// been woken. Until its processor is awake, too, tens of microseconds pass.
+    Ready,
+    /// It has a processor.
     Working,
 }
 
