@@ -21,7 +21,7 @@ use crate::db::{Committed, Rejected, SeriesId};
 use crate::journal::{batch, record};
 
 /// Samples that are appended with one record of the journal: one must not get too long.
-const SAMPLES_AT_ONCE: usize = 1 << 20;
+const SAMPLES_AT_ONCE: usize = if cfg!(test) { 1000 } else { 1 << 20 };
 
 /// Rows that are asked for ahead of the one that is tested: it takes so long to bring them from memory. The
 /// processor does it of its own, but stops at the end of each page of 4 KiB, which has 32 rows.
@@ -207,22 +207,32 @@ impl Shard {
                 } else {
                     test.of(row, columns.ids[index], time, bits, index == start)
                 };
-                if let Verdict::Accept = verdict {
-                    row.mark = test.part;
-                    if row.is_open() && test.crosses(row, time) {
-                        self.closing.push((number, ChunkRef::NONE));
-                    }
-                    row.prefetch_chain(&self.slab);
-                    let base = (row.base_segment == segment).then_some(row.base);
-                    self.batch.push(time, bits, base);
-                    continue;
-                }
-                accept(&mut self.accepted, &mut self.batch, columns.ids, first..index);
-                first = index + 1;
+                let mut end_run = || {
+                    let samples = std::mem::replace(&mut first, index + 1)..index;
+                    accept(&mut self.accepted, &mut self.batch, columns.ids, samples);
+                };
                 match verdict {
-                    Verdict::Repetition => repeated += 1,
-                    Verdict::Reject(reason) => committed.rejected.push((index, reason)),
-                    Verdict::Accept | Verdict::NextPart => return (index, repeated),
+                    Verdict::Accept => {
+                        row.mark = test.part;
+                        if row.is_open() && test.crosses(row, time) {
+                            self.closing.push((number, ChunkRef::NONE));
+                        }
+                        row.prefetch_chain(&self.slab);
+                        let base = (row.base_segment == segment).then_some(row.base);
+                        self.batch.push(time, bits, base);
+                    }
+                    Verdict::Repetition => {
+                        end_run();
+                        repeated += 1;
+                    }
+                    Verdict::Reject(reason) => {
+                        end_run();
+                        committed.rejected.push((index, reason));
+                    }
+                    Verdict::NextPart => {
+                        end_run();
+                        return (index, repeated);
+                    }
                 }
             }
             accept(&mut self.accepted, &mut self.batch, columns.ids, first..end);
@@ -270,5 +280,54 @@ fn accept(
         let (id, length) = (ids[samples.start], samples.len() as u32);
         batch.push_rows(id.slot().row(), length, id.generation());
         accepted.push(Accepted { index: samples.start as u32, length });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::disk::{Directory, Disk};
+    use crate::{Db, Labels, Options};
+
+    #[test]
+    fn batches_of_several_records_are_replayed() {
+        const COUNT: usize = 5 * SAMPLES_AT_ONCE / 2;
+        // Around the end of the first record, in the middle of consecutive rows.
+        const EARLY: std::ops::Range<usize> = SAMPLES_AT_ONCE - 2..SAMPLES_AT_ONCE + 3;
+        let name = format!("unladen-records-{}", std::process::id());
+        let root = std::env::temp_dir().join(name);
+        let disk: Arc<dyn Disk> = Arc::new(Directory::open(&root).expect("a scratch directory"));
+        let options = Options { shards: 1, ..Options::default() };
+        let open = || Db::open(disk.clone(), options.clone(), 0).expect("it opens");
+        let (db, _) = open();
+        let mut appender = db.appender();
+        let labels = |number: usize| Labels::from_pairs([("n", number.to_string().as_str())]);
+        let ids: Vec<_> = (0..COUNT).map(|n| appender.series(&labels(n)).unwrap()).collect();
+        EARLY.for_each(|number| appender.append(ids[number], 2000, 0.5));
+        assert_eq!(appender.commit().unwrap().appended, EARLY.len() as u64);
+        for (number, &id) in ids.iter().enumerate() {
+            appender.append(id, 1000, number as f64);
+        }
+        let committed = appender.commit().unwrap();
+        assert_eq!(committed.appended, (COUNT - EARLY.len()) as u64);
+        let too_late = EARLY.map(|number| (number, Rejected::OutOfOrder));
+        assert!(committed.rejected.iter().copied().eq(too_late), "{:?}", committed.rejected);
+        drop(appender);
+        db.close().unwrap();
+
+        let (db, recovery) = open();
+        assert_eq!((recovery.samples, recovery.damages), (COUNT as u64, Vec::new()));
+        let shard = db.core.head.shards[0].lock();
+        for (number, &id) in ids.iter().enumerate() {
+            let (time, value) =
+                if EARLY.contains(&number) { (2000, 0.5) } else { (1000, number as f64) };
+            let last = shard.rows.series(id).and_then(Row::last);
+            assert_eq!(last, Some((time, value.to_bits())), "series {number}");
+        }
+        drop(shard);
+        drop(db);
+        std::fs::remove_dir_all(&root).expect("the scratch directory is there");
     }
 }

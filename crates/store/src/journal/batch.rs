@@ -427,9 +427,15 @@ mod tests {
         let mut payload = Vec::new();
         for _ in 0..2 {
             encoder.begin();
-            for &(row, generation, timestamp, bits, base) in samples {
-                encoder.push(timestamp, bits, base);
-                encoder.push_rows(row, 1, generation);
+            // Rows by runs behind their values, of a length or another.
+            for (several, most) in samples.chunks(7).zip([1, 2, 7].into_iter().cycle()) {
+                for &(.., timestamp, bits, base) in several {
+                    encoder.push(timestamp, bits, base);
+                }
+                let follows = |a: &Sample, b: &Sample| (a.0.wrapping_add(1), a.1) == (b.0, b.1);
+                for run in several.chunk_by(follows).flat_map(|run| run.chunks(most)) {
+                    encoder.push_rows(run[0].0, run.len() as u32, run[0].1);
+                }
             }
             payload.clear();
             encoder.finish(&mut payload);
