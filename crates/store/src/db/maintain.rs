@@ -3,7 +3,8 @@
 //!
 //! In this order:
 //! 1. the journal is made durable, if it is time; again within what follows, whenever that sorted, wrote
-//!    or removed 32,768 series, or closed four times as many chunks ([`Pace`]), and after each block;
+//!    or removed about 32,768 series, twice as many at most, or closed four times as many chunks ([`Pace`]),
+//!    and after each block;
 //! 2. segments of the journal that are large or old are ended;
 //! 3. old blocks go, which makes room;
 //! 4. the head's past becomes a block ([`super::cut`]);
@@ -13,8 +14,9 @@
 //! 7. series that went stale leave ([`super::depart`]);
 //! 8. logs of definitions with mostly removed series are written anew.
 //!
-//! What no sync of the journal divides: a look through rows that finds nothing; the end of a block, where
-//! its postings are written; and the disk's own pauses, where another file is made durable or removed.
+//! What no sync of the journal divides: a look through rows that collects or finds nothing but ids; reading
+//! the lists of departed series; the end of a block, where its postings are written; and the disk's own
+//! pauses, where another file is made durable or removed.
 //!
 //! A step that fails does not keep the others from being done: a full disk is what retention and the
 //! removal of segments end.

@@ -171,7 +171,10 @@ pub(in crate::db) fn merge(
         return Ok(Merged { count: 0, file: None });
     };
     let departed = readable;
+    let read = rows.len();
     rows.retain(|row| row.until >= start);
+    // Those that are passed over are read, too.
+    pace.did(read - rows.len());
     rows.sort_unstable();
     rows.dedup();
     let mut merge = Merge::new(departed.iter(), start, done);
