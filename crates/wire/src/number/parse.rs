@@ -65,7 +65,8 @@ fn short_decimal(text: &[u8]) -> Option<f64> {
 }
 
 /// The number that `text` begins with, and its length. What follows may belong to it (`12e`): the caller
-/// looks. `None` for those that are spelled by letters, have a plus, or are out of range. *Steady.*
+/// looks. `None` for those that are spelled by letters, have a plus, or are out of range, and where there is
+/// none. *Steady.*
 #[inline]
 pub(crate) fn leading(text: &[u8]) -> Option<(f64, usize)> {
     leading_short(text).or_else(|| leading_long(text))
@@ -75,7 +76,7 @@ pub(crate) fn leading(text: &[u8]) -> Option<(f64, usize)> {
 fn leading_long(text: &[u8]) -> Option<(f64, usize)> {
     // fast-float2 has its own idea of the special values, so none of them reaches it.
     let first = if text.first()? == &b'-' { text.get(1)? } else { &text[0] };
-    if !first.is_ascii_digit() {
+    if !(first.is_ascii_digit() || *first == b'.') {
         return None;
     }
     fast_float2::parse_partial(text).ok().filter(|(value, _): &(f64, usize)| value.is_finite())
@@ -102,7 +103,7 @@ fn leading_short(text: &[u8]) -> Option<(f64, usize)> {
     if count == 0 || count > EXACT_DIGITS {
         return None;
     }
-    // Go spells numbers from a million on so, if they have more than their first digits.
+    // Go spells numbers from a million on so.
     if let Some(b'e' | b'E') = text.get(end) {
         let (exponent, length) = exponent(&text[end + 1..])?;
         power += exponent;
