@@ -73,8 +73,8 @@ fn multiply(times: u64) {
     }
 }
 
-/// Samples are few, and fewer where others want the processors, so that one round may be off by chance. Time that
-/// goes elsewhere is off in each.
+/// Samples are few, and fewer where others want the processors, so that one round may be off by chance. Time
+/// that goes elsewhere is off in each.
 #[test]
 fn calls_have_their_processor_time() {
     let rounds: Vec<_> = (0..4).map(|_| profiled(works_in_calls)).collect();

@@ -1,7 +1,7 @@
 //! From the bytes of a body to journal and head: one warm target, and 500 in turn.
 //!
-//! `cargo bench -p server --bench ingest` measures (with `-- --only-warm` for a profiler); without `--bench` (as `cargo test --benches` runs
-//! it) it does little and only checks its answers. The last line is
+//! `cargo bench -p server --bench ingest` measures (with `-- --only-warm` for a profiler); without `--bench`
+//! (as `cargo test --benches` runs it) it does little and only checks its answers. The last line is
 //! `RESULT ingest warm_ns=… fleet_ns=… allocations=… memory_bytes_per_series=…`: nanoseconds of processor
 //! time per sample, the median of the rounds; allocations of all measured rounds but the one in which
 //! chunks end for the first time; bytes that the targets' lines hold.

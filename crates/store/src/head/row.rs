@@ -37,8 +37,8 @@ pub(crate) const CHUNK_SAMPLES: u8 = 120;
 /// Memory holds them three fifths full when it holds the most, and each scrape writes a few.
 const SPREAD: u32 = 97;
 /// And one whose samples take much room is closed with so many bytes, or a sample more: of an open chunk,
-/// memory holds five blocks and the row's own end at most, whatever the values are. Chunks of less than 2.4 bytes a sample don't
-/// get there, and most are.
+/// memory holds five blocks and the row's own end at most, whatever the values are. Chunks of less than 2.4
+/// bytes a sample don't get there, and most are.
 pub(crate) const CHUNK_BYTES: usize = 4 * BLOCK + 48;
 
 /// How much a chunk holds.
